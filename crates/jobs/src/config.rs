@@ -52,6 +52,9 @@ pub struct Job {
     /// Age of the last success from which on a job is overdue.
     #[serde(default = "two_days")]
     pub overdue_after: Period,
+    /// How long a run waits for another one that writes into the same folder.
+    #[serde(default = "an_hour")]
+    pub wait_for_target: Period,
     /// `None`: nothing is ever removed.
     #[serde(default)]
     pub keep: Option<Keep>,
@@ -143,6 +146,10 @@ impl Default for Hooks {
 
 fn month() -> Period {
     Period::hours(30 * 24)
+}
+
+fn an_hour() -> Period {
+    Period::hours(1)
 }
 
 fn two_days() -> Period {
@@ -297,6 +304,7 @@ changed-from = '/run/changed'
 audit-every = 7
 schedule = 'Mon..Fri 02:30'
 overdue-after = '3 days'
+wait-for-target = '2 hours'
 
 [jobs.homes.keep]
 daily = 14
@@ -326,6 +334,7 @@ timeout = '10 minutes'
         assert_eq!(job.full_every.seconds(), 28 * 86_400);
         let list = job.changed_from.as_ref().unwrap().as_path();
         assert_eq!((list, job.audit_every.unwrap().get()), (Path::new("/run/changed"), 7));
+        assert_eq!(job.wait_for_target.seconds(), 2 * 3600);
         let keep = job.keep.unwrap();
         assert_eq!((keep.last, keep.daily, keep.monthly), (0, 14, 12));
         assert_eq!(job.quota.unwrap().kept.unwrap().bytes(), 1_000_000_000_000);

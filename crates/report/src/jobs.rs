@@ -1,6 +1,7 @@
 //! What became of jobs, and the sets of a folder, for people.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use base::calendar::{date_text, time_text};
 use base::escape::{escape, escape_path};
@@ -111,8 +112,10 @@ fn run_line(run: &JobRunAnswer) -> String {
 /// The state of the jobs.
 pub fn status(done: &StatusDone, now_seconds: u64) -> String {
     let mut text = String::new();
+    let config = done.config.as_deref().map(|path| format!(" --config {}", typed(path)));
+    let config = config.unwrap_or_default();
     for job in &done.jobs {
-        text.push_str(&job_status(job, now_seconds));
+        text.push_str(&job_status(job, &config, now_seconds));
     }
     for warning in &done.warnings {
         let _ = writeln!(text, "{}", warning);
@@ -120,7 +123,18 @@ pub fn status(done: &StatusDone, now_seconds: u64) -> String {
     text
 }
 
-fn job_status(job: &JobStatus, now_seconds: u64) -> String {
+/// A path as an argument in a shell.
+fn typed(path: &Path) -> String {
+    let text = escape_path(path);
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%".contains(letter);
+    if text.chars().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
+}
+
+/// `config` goes behind the commands to type.
+fn job_status(job: &JobStatus, config: &str, now_seconds: u64) -> String {
     let when = |seconds: Option<u64>, none: &str| match seconds {
         None => none.to_owned(),
         Some(seconds) => {
@@ -149,7 +163,7 @@ fn job_status(job: &JobStatus, now_seconds: u64) -> String {
         let _ = writeln!(text, "  PROBLEM: {}", problem);
     }
     if job.is_overdue {
-        let _ = writeln!(text, "  run it: takeup run {}", job.job);
+        let _ = writeln!(text, "  run it: takeup run {}{config}", job.job);
     }
     text
 }
@@ -274,6 +288,14 @@ pub fn forgotten(done: &ForgetDone) -> String {
         (_, 0) if done.sets.len() == 1 => format!("nothing goes: {} has one set\n", done.job),
         (_, 0) => format!("nothing goes: all {of} sets of {} are kept\n", done.job),
         (true, _) => format!("removed {sets} of {of}, {bytes}\n"),
+        (false, _) if done.error.is_some() => {
+            let removed = counted(done.removed.len() as u64, "set", "sets");
+            let bytes = size(done.removed.iter().map(|it| it.bytes).sum());
+            let names = done.removed.iter().map(|it| escape(it.archive.as_bytes()));
+            let names = names.collect::<Vec<_>>().join(", ");
+            let why = done.error.as_deref().unwrap_or_default();
+            format!("FAILED after {removed} of {going} that go, {bytes}: {why}\ngone: {names}\n")
+        }
         (false, 1) => format!("{sets} of {of} would go, {bytes}; --yes removes it\n"),
         (false, _) => format!("{sets} of {of} would go, {bytes}; --yes removes them\n"),
     };

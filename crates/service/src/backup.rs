@@ -34,7 +34,8 @@ use crate::interrupted::{left_at, with_left};
 use crate::outcome::{Outcome, certainty};
 use crate::run::{EngineChoice, RunMonitor, RunObserver, TargetSettings, bytes, destination};
 use crate::sets::{
-    self, ChangedListAnswer, FolderLock, Hold, ListUsed, NewSet, NewTapeSet, SetSettings, WrittenSetAnswer,
+    self, ChangedListAnswer, FolderLock, Hold, ListUsed, NewSet, NewTapeSet, SetSettings,
+    WrittenSetAnswer,
 };
 use crate::tape_sets::{Copy, Log, TapeSets};
 use crate::virtual_drive::VirtualDrive;

@@ -76,6 +76,10 @@ pub struct ForgetDone {
     pub sets: Vec<SetFate>,
     /// Whether it has happened.
     pub applied: bool,
+    /// The archives that are gone.
+    pub removed: Vec<ForgottenArchive>,
+    /// Why the others that were to go are not.
+    pub error: Option<String>,
     /// What is to be known besides.
     pub warnings: Vec<String>,
 }
@@ -109,6 +113,10 @@ pub struct ForgetAnswer {
     /// Bytes of the archives that go.
     pub freed_bytes: u64,
     pub sets: Vec<ForgetSetAnswer>,
+    /// The archives that are gone, also where the removal failed on its way.
+    pub removed: Vec<ForgottenArchive>,
+    /// Why the others that were to go are not.
+    pub error: Option<String>,
     pub warnings: Vec<String>,
 }
 
@@ -147,7 +155,11 @@ impl ForgetDone {
 
     /// How the command has ended.
     pub fn outcome(&self) -> Outcome {
-        if self.warnings.is_empty() { Outcome::Done } else { Outcome::Warned }
+        match &self.error {
+            Some(_) => Outcome::Bad,
+            None if self.warnings.is_empty() => Outcome::Done,
+            None => Outcome::Warned,
+        }
     }
 
     /// As an answer.
@@ -168,6 +180,8 @@ impl ForgetDone {
             applied: self.applied,
             freed_bytes: self.freed_bytes(),
             sets: self.sets.iter().map(set).collect(),
+            removed: self.removed.clone(),
+            error: self.error.clone(),
             warnings: self.warnings.clone(),
         }
     }
@@ -201,6 +215,8 @@ pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
         sets: described(&known, &job, &fates),
         job,
         applied: false,
+        removed: Vec::new(),
+        error: None,
         warnings: Vec::new(),
     };
     if let Err(failure) = check_readable(&known) {
@@ -215,8 +231,15 @@ pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
     }
     if request.apply {
         check_readable(&known)?;
-        let removed = remove(&known, &fates, &done.job, &request.from)?;
-        done.applied = true;
+        let removed = remove(&known, &fates, &done.job, &request.from);
+        if removed.archives.is_empty()
+            && let Some(failure) = removed.failure
+        {
+            return Err(failure);
+        }
+        done.applied = removed.failure.is_none();
+        done.error = removed.failure.map(|failure| failure.message().to_owned());
+        done.removed = removed.archives;
         done.warnings.extend(removed.warnings);
     }
     Ok(done)
@@ -228,10 +251,10 @@ pub(crate) fn forget_by_rule(
     job: &str,
     folder: &Path,
     keep: &Keep,
-) -> Result<Vec<ForgottenArchive>, Failure> {
+) -> Result<Removed, Failure> {
     check_readable(known)?;
     let fates = fates_at(known, job, folder, keep)?;
-    Ok(remove(known, &fates, job, folder)?.archives)
+    Ok(remove(known, &fates, job, folder))
 }
 
 /// Media of which a job's rule keeps no set, nor anything else does.
@@ -436,19 +459,18 @@ fn each_version(
     Ok(())
 }
 
+/// What a removal came to.
 #[derive(Default)]
-struct Removed {
-    archives: Vec<ForgottenArchive>,
+pub(crate) struct Removed {
+    /// They are gone.
+    pub(crate) archives: Vec<ForgottenArchive>,
+    /// Why the others are not.
+    pub(crate) failure: Option<Failure>,
     warnings: Vec<String>,
 }
 
 /// Removes the archives that go, the last of a chain first: what stops it leaves whole chains.
-fn remove(
-    known: &SetsFolder,
-    fates: &[Fate],
-    job: &str,
-    folder: &Path,
-) -> Result<Removed, Failure> {
+fn remove(known: &SetsFolder, fates: &[Fate], job: &str, folder: &Path) -> Removed {
     let mut going: BTreeMap<(usize, usize), &FolderSet> = BTreeMap::new();
     for (at, (set, fate)) in known.sets.iter().zip(fates).enumerate() {
         if *fate == Fate::Goes {
@@ -457,18 +479,10 @@ fn remove(
     }
     let mut removed = Removed::default();
     for set in going.values().rev() {
-        let failed = |error: &std::io::Error| sets::unusable("cannot remove", &set.path, error);
-        let copies = known.copies.iter().filter(|copy| copy.about.set == set.about.set);
-        for path in copies.map(|copy| &copy.path).chain([&set.path]) {
-            std::fs::remove_file(path).map_err(|error| failed(&error))?;
-            // What the hook of PostgreSQL has put beside it; most sets have none.
-            let mut label = path.clone().into_os_string();
-            label.push(".backup_label");
-            let _ = std::fs::remove_file(label);
+        if let Err(error) = remove_set(known, set, folder) {
+            removed.failure = Some(sets::unusable("cannot remove", &set.path, &error));
+            break;
         }
-        // Those before it must not be gone sooner.
-        let opened = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
-        opened.map_err(|error| failed(&error))?;
         let (archive, bytes) = (set.name(), set.length_bytes);
         let forgotten = ForgottenArchive { set: hex(&set.about.set), archive, bytes };
         let event = Event::Forgotten {
@@ -482,5 +496,19 @@ fn remove(
         removed.archives.push(forgotten);
     }
     removed.warnings.dedup();
-    Ok(removed)
+    removed
+}
+
+/// Removes the archive of a set, with its copies.
+fn remove_set(known: &SetsFolder, set: &FolderSet, folder: &Path) -> std::io::Result<()> {
+    let copies = known.copies.iter().filter(|copy| copy.about.set == set.about.set);
+    for path in copies.map(|copy| &copy.path).chain([&set.path]) {
+        std::fs::remove_file(path)?;
+        // What the hook of PostgreSQL has put beside it; most sets have none.
+        let mut label = path.clone().into_os_string();
+        label.push(".backup_label");
+        let _ = std::fs::remove_file(label);
+    }
+    // Those before it must not be gone sooner.
+    std::fs::File::open(folder).and_then(|folder| folder.sync_all())
 }

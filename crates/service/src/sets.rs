@@ -5,9 +5,9 @@
 
 mod changed;
 mod entries;
+mod lock;
 mod wanted;
 
-use std::fs::File;
 use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use flow::cancel::Cancel;
 use flow::monitor::{Level, Monitor, Notice};
 use jobs::JobName;
 use runs::backup::SetOptions;
-use rustix::fs::{FlockOperation, statfs, statvfs};
+use rustix::fs::{statfs, statvfs};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +35,11 @@ use crate::tape_sets::{Account, Copy, Log, TapeSets};
 use changed::Given;
 pub use changed::{ChangedListAnswer, ListUsed};
 pub(crate) use entries::{entries, not_whole, unreadable};
+pub(crate) use lock::{FolderLock, LockWait};
 pub(crate) use wanted::{Gaps, WantedChain, chain, chain_in, part_of_chain};
 
 /// Name of a job that has none.
 const JOB: &str = "backup";
-/// The lock of a folder, which dies with the process that holds it.
-const LOCK: &str = ".takeup-lock";
 /// ext2 to ext4: file systems whose identity lasts from mount to mount. That of ZFS is another for
 /// each snapshot, so it says nothing.
 const EXT: u64 = 0xef53;
@@ -521,49 +520,6 @@ fn name(about: &About, end: &str) -> String {
         level => format!("level{level}"),
     };
     format!("{}-{time}Z-{level}-{}{end}", about.job, &hex(&about.set)[..8])
-}
-
-/// A folder of sets that no other process writes into, as long as this lives.
-pub(crate) struct FolderLock {
-    _file: File,
-}
-
-impl FolderLock {
-    /// Locks a folder, which is made if it is missing.
-    pub(crate) fn take(folder: &Path) -> Result<FolderLock, Failure> {
-        if !folder.exists() {
-            let made = std::fs::create_dir(folder);
-            made.map_err(|error| unusable("cannot make the folder", folder, &error))?;
-        }
-        FolderLock::take_file(folder, LOCK, || {
-            format!("another backup writes into {}", escape_path(folder))
-        })
-    }
-
-    /// Locks what is known of the tapes of a job.
-    pub(crate) fn take_for_job(folder: &Path, job: &str) -> Result<FolderLock, Failure> {
-        let name = format!("{LOCK}-{job}");
-        FolderLock::take_file(folder, &name, || format!("another run of the job {job} is going on"))
-    }
-
-    fn take_file(
-        folder: &Path,
-        name: &str,
-        in_use: impl Fn() -> String,
-    ) -> Result<FolderLock, Failure> {
-        let failed = |error: &std::io::Error| unusable("cannot lock the folder", folder, error);
-        let mut options = std::fs::OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).open(folder.join(name));
-        let file = file.map_err(|error| failed(&error))?;
-        let exclusive = FlockOperation::NonBlockingLockExclusive;
-        match base::interruptible::lock_unless_in_use(&file, exclusive) {
-            Ok(()) => Ok(FolderLock { _file: file }),
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                Err(Failure::of(in_use(), Some("try again when it has ended")))
-            }
-            Err(error) => Err(failed(&error.into())),
-        }
-    }
 }
 
 /// The sets of a folder; of a tape drive, the sets on tape that this user knows and that are left.

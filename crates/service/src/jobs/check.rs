@@ -52,15 +52,7 @@ impl CheckedConfig {
 /// When the file cannot be read, or something in it is wrong: with line and column.
 pub fn check_config(request: &CheckConfigRequest) -> Result<CheckedConfig, Failure> {
     let (config, path) = super::read_config(request.config.as_deref())?;
-    let mut jobs: Vec<CheckedJob> =
-        config.jobs.iter().map(|(name, job)| checked(name, job)).collect();
-    let folders: Vec<PathBuf> = jobs.iter().map(|job| job.to.clone()).collect();
-    for job in &mut jobs {
-        if folders.iter().filter(|folder| **folder == job.to).count() > 1 {
-            let what = "another job has the same target: of two that run at once one fails";
-            job.problems.push(what.to_owned());
-        }
-    }
+    let jobs = config.jobs.iter().map(|(name, job)| checked(name, job)).collect();
     Ok(CheckedConfig { path, jobs })
 }
 

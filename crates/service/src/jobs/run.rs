@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use archive::label::hex;
 use base::escape::{escape, escape_path};
@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::outcome::Outcome;
 use crate::retention::{Damaged, forget_by_rule, freed_media, kept_bytes};
 use crate::run::{EngineChoice, RunObserver, TargetSettings};
-use crate::sets::{self, FolderLock, SetSettings};
+use crate::sets::{self, FolderLock, LockWait, SetSettings};
 use crate::tape_sets::TapeSets;
 use crate::verify_sets::verify_one;
 
@@ -142,7 +142,7 @@ pub fn run_job(
     let (name, job) = config.job(&request.job, &path).map_err(|error| super::failure(&error))?;
     let to = job.to.as_path();
     let mut done = JobDone { job: name.to_string(), to: to.to_owned(), ..JobDone::default() };
-    let lock = match lock(name, to, request) {
+    let lock = match lock(name, job, request, (observer, cancel)) {
         Ok(lock) => lock,
         Err(failure) => {
             // So that the next look at the jobs tells of it. Where that fails, too, this tells.
@@ -168,15 +168,24 @@ pub fn run_job(
     Ok(run.done)
 }
 
-/// Locks the folder, if it is the one that it was.
-fn lock(name: &JobName, to: &Path, request: &JobRequest) -> Result<FolderLock, Failure> {
+/// Locks the folder, if it is the one that it was; another job that has it is waited for.
+fn lock(
+    name: &JobName,
+    job: &Job,
+    request: &JobRequest,
+    (observer, cancel): (&dyn RunObserver, &Cancel),
+) -> Result<FolderLock, Failure> {
+    let to = job.to.as_path();
     if sets::is_tape_drive(to) {
         return TapeSets::of_this_user()?.lock(name.as_str());
     }
     if !request.target_may_change {
         check_target(name, to)?;
     }
-    FolderLock::take(to)
+    let tell = |text| observer.notice(Notice { level: Level::Notable, object: Vec::new(), text });
+    let longest = Duration::from_secs(job.wait_for_target.seconds());
+    let wait = LockWait { longest, cancel, tell: &tell };
+    FolderLock::wait(to, &wait)
 }
 
 /// Refuses a folder that has none of the sets that the journal knows: its disk is likely not there,
@@ -398,7 +407,10 @@ impl Run<'_> {
             return self.warn(format!("no set was removed: {why}"));
         }
         match forget_by_rule(known, self.name.as_str(), self.to(), keep) {
-            Ok(forgotten) => self.done.forgotten = forgotten,
+            Ok(removed) => {
+                self.done.forgotten = removed.archives;
+                self.done.warnings.extend(removed.failure.map(|it| it.message().to_owned()));
+            }
             Err(failure) => self.warn(failure.message().to_owned()),
         }
     }

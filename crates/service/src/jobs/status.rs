@@ -42,6 +42,8 @@ pub struct StatusRequest {
 #[derive(Clone, Debug)]
 pub struct StatusDone {
     pub jobs: Vec<JobStatus>,
+    /// The file with the jobs, if one was named.
+    pub config: Option<PathBuf>,
     /// What is to be known besides.
     pub warnings: Vec<String>,
 }
@@ -94,7 +96,7 @@ pub fn status(request: &StatusRequest) -> Result<StatusDone, Failure> {
         let journal = journal.path().display();
         warnings.push(format!("{lines} of the journal {journal} cannot be read"));
     }
-    Ok(StatusDone { jobs, warnings })
+    Ok(StatusDone { jobs, config: request.config.clone(), warnings })
 }
 
 fn job_status(name: &JobName, job: &Job, entries: &[Entry]) -> JobStatus {

@@ -83,3 +83,33 @@ fn a_rule_has_to_be_said() {
     place.text(&both, 1);
     assert_eq!(place.archives().len(), 5);
 }
+
+/// What is gone already is told where the rest cannot go: in the text, in JSON, and by a job.
+#[test]
+fn a_removal_that_fails_on_its_way_says_what_is_gone() {
+    testkit::require!(Root, Attributes);
+    let place = five_days();
+    let stuck = place.archives().into_iter().find(|path| name(path).contains("-level1-")).unwrap();
+    let immutable = |switch: &str| {
+        let done = std::process::Command::new("chattr").arg(switch).arg(&stuck).status();
+        assert!(done.unwrap().success());
+    };
+    immutable("+i");
+    let rule = ["catalog", "forget", "sets/", "--keep-last", "1", "--yes"];
+    let failed = place.json(&rule, 1);
+    let left: Vec<String> = place.archives().iter().map(|it| name(it)).collect();
+    immutable("-i");
+    let gone = failed["removed"].as_array().unwrap().iter();
+    let gone: Vec<&str> = gone.map(|it| it["archive"].as_str().unwrap()).collect();
+    assert_eq!((gone.len(), left.len()), (2, 3), "{failed}");
+    assert!(gone.iter().all(|it| !left.contains(&(*it).to_owned())), "{failed}");
+    assert_eq!(failed["applied"], false);
+    let why = failed["error"].as_str().unwrap();
+    assert!(why.contains("cannot remove") && why.contains(&name(&stuck)), "{failed}");
+    place.json(&rule, 0);
+    assert_eq!(place.archives().len(), 1);
+}
+
+fn name(path: &std::path::Path) -> String {
+    path.file_name().unwrap().to_str().unwrap().to_owned()
+}

@@ -81,9 +81,10 @@ fn a_stopped_run_thaws() {
 }
 
 #[test]
-fn of_two_runs_one_waits_for_nothing_and_thaws_nothing() {
+fn a_run_that_waits_too_long_freezes_and_thaws_nothing() {
     let place = Place::new(
-        "hooks.before = 'echo frozen >>log; sleep 3'\nhooks.after-backup = 'echo thawed >>log'\n",
+        "wait-for-target = '1 second'\nhooks.before = 'echo frozen >>log; sleep 5'\n\
+         hooks.after-backup = 'echo thawed >>log'\n",
     );
     let mut command = place.takeup();
     command.args(["run", "homes", "--config", "takeup.toml"]).stdout(Stdio::null());
@@ -92,6 +93,31 @@ fn of_two_runs_one_waits_for_nothing_and_thaws_nothing() {
     until(|| log().contains("frozen"));
     let said = place.text(&["run", "homes", "--config", "takeup.toml"], 1);
     assert!(said.contains("another backup writes into"), "{said}");
+    let holder = format!("(process {}: ", child.id());
+    assert!(said.contains(&holder) && said.contains(" run homes --config takeup.toml)"), "{said}");
+    assert!(said.contains(", for over 1"), "{said}");
+    let refused = place.text(&["backup", "home", "--to", "sets/"], 1);
+    assert!(refused.contains(&holder), "{refused}");
     assert!(child.wait().unwrap().success());
     assert_eq!(log(), "frozen\nthawed\n");
+}
+
+#[test]
+fn a_job_waits_for_another_one_of_its_folder() {
+    let place = Place::new("hooks.before = 'echo frozen >>log; sleep 2'\n");
+    let text = fs::read_to_string(place.path("takeup.toml")).unwrap();
+    let other = text.replace("[jobs.homes]", "[jobs.other]").replace("echo frozen", "true");
+    fs::write(place.path("takeup.toml"), format!("{text}{other}")).unwrap();
+    let mut command = place.takeup();
+    command.args(["run", "homes", "--config", "takeup.toml"]).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let log = || fs::read_to_string(place.path("log")).unwrap_or_default();
+    until(|| log().contains("frozen"));
+    let said = place.text(&["run", "other", "--config", "takeup.toml"], 0);
+    let waiting = format!("(process {}: ", child.id());
+    assert!(said.contains("waiting for another backup, ") && said.contains(&waiting), "{said}");
+    // It was waited for to its end.
+    assert!(child.try_wait().unwrap().unwrap().success());
+    assert_eq!(place.archives().len(), 2);
+    place.text(&["check-config", "--config", "takeup.toml"], 0);
 }

@@ -41,7 +41,12 @@ fn success_is_what_can_be_restored() {
     let said = place.text(&["status", "--config", "takeup.toml"], 2);
     assert!(said.contains("PROBLEM: there is no set that can be restored"), "{said}");
     assert!(said.contains("which is not in the folder"), "{said}");
-    assert!(said.contains("run it: takeup run homes"), "{said}");
+    assert!(said.contains("run it: takeup run homes --config takeup.toml\n"), "{said}");
+    let named = place.path("it's mine.toml");
+    std::fs::rename(place.path("takeup.toml"), &named).unwrap();
+    let said = place.text(&["status", "--config", "it's mine.toml"], 2);
+    let typed = r"run it: takeup run homes --config 'it'\''s mine.toml'";
+    assert!(said.contains(typed), "{said}");
 }
 
 #[test]
