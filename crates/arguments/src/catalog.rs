@@ -57,27 +57,25 @@ Examples:
   takeup catalog add /backups
   takeup catalog add srv-monday.tar.zst srv-tuesday.tar.zst")]
 pub struct CatalogAddArgs {
+    /// Archives, or folders with archives in them
+    #[arg(value_name = "FROM", required = true)]
+    from: Vec<PathBuf>,
     #[command(flatten)]
-    load: LoadArgs,
+    place: PlaceArgs,
 }
 
 /// Make the catalogue again, from these archives alone
 ///
-/// The catalogue of before stays in its place until the new one is whole.
+/// The catalogue of before stays in its place until the new one is whole. Without FROM, from the
+/// folders that it has looked at so far.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  takeup catalog rebuild /backups
+  takeup catalog rebuild
   takeup catalog rebuild /backups --catalog /mnt/usb/catalog.sqlite")]
 pub struct CatalogRebuildArgs {
-    #[command(flatten)]
-    load: LoadArgs,
-}
-
-#[derive(Args, Debug)]
-struct LoadArgs {
-    /// Archives, or folders with archives in them
-    #[arg(value_name = "FROM", required = true)]
+    /// Archives, or folders with archives in them [default: the folders that it has looked at]
+    #[arg(value_name = "FROM")]
     from: Vec<PathBuf>,
     #[command(flatten)]
     place: PlaceArgs,
@@ -288,34 +286,29 @@ impl CatalogWhyArgs {
     }
 }
 
-impl LoadArgs {
-    fn request(&self, existing: ExistingCatalogue) -> CatalogLoadRequest {
-        let (from, catalog) = (self.from.clone(), self.place.catalog.clone());
-        CatalogLoadRequest { from, catalog, existing }
-    }
-}
-
 impl CatalogAddArgs {
     /// What is asked for.
     pub fn request(&self) -> CatalogLoadRequest {
-        self.load.request(ExistingCatalogue::Kept)
+        let (from, catalog) = (self.from.clone(), self.place.catalog.clone());
+        CatalogLoadRequest { from, catalog, existing: ExistingCatalogue::Kept }
     }
 
     /// Whether a document is printed.
     pub fn json(&self) -> bool {
-        self.load.place.json
+        self.place.json
     }
 }
 
 impl CatalogRebuildArgs {
     /// What is asked for.
     pub fn request(&self) -> CatalogLoadRequest {
-        self.load.request(ExistingCatalogue::Replaced)
+        let (from, catalog) = (self.from.clone(), self.place.catalog.clone());
+        CatalogLoadRequest { from, catalog, existing: ExistingCatalogue::Replaced }
     }
 
     /// Whether a document is printed.
     pub fn json(&self) -> bool {
-        self.load.place.json
+        self.place.json
     }
 }
 

@@ -13,6 +13,7 @@
 //! - `index_file`: an index that lies in a file.
 //! - `set_records`: what an index says of each object of its set.
 //! - `sets_folder`: the sets of chains in a folder of archives.
+//! - `places`: the folders whose sets a catalogue is to have.
 //! - `sources`: which paths of an archive were its sources.
 //! - `store`: the file of the catalogue, opened, made and checked.
 //! - `store::tables`: its tables, and what their rows mean.
@@ -21,15 +22,19 @@
 //! - `store::versions`: which version of a file the sets of a series have.
 //! - `store::loading`: an index that is put into the catalogue.
 //! - `store::sets`: the sets that it knows.
+//! - `store::leaving`: sets that leave the catalogue.
+//! - `store::looks`: files that were looked at, so that they are not opened again.
 //! - `store::find`: files by a glob, and a folder as a set has it.
 
 mod index_file;
+mod places;
 mod set_records;
 mod sets_folder;
 mod sources;
 mod store;
 
 pub use index_file::{IndexFile, read_at};
+pub use places::{PLACES_MAX, Places, PlacesError};
 pub use set_records::set_records;
 pub use sets_folder::{
     ChainError, FolderSet, INDEX_COPY_END, SetsFolder, WantedSet, is_named_as_set,
@@ -37,5 +42,6 @@ pub use sets_folder::{
 pub use sources::Sources;
 pub use store::find::{CataloguedKind, FileVersions, Found, FoundVersion};
 pub use store::loading::{Held, Loaded, SetRecord};
+pub use store::looks::{LOOKS_MAX, Look, Stamp};
 pub use store::sets::{KnownSet, SetDescription};
 pub use store::{CATALOGUE_VERSION, Catalogue, CatalogueError};

@@ -4,7 +4,9 @@
 //! never more than that: all of it can be read again from the indexes.
 
 pub(crate) mod find;
+mod leaving;
 pub(crate) mod loading;
+pub(crate) mod looks;
 mod names;
 mod replace;
 pub(crate) mod sets;
@@ -19,7 +21,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 /// Version of the tables.
-pub const CATALOGUE_VERSION: i64 = 1;
+pub const CATALOGUE_VERSION: i64 = 2;
 /// `tkup`: what tells a catalogue from other files of SQLite.
 const APPLICATION_ID: i64 = 0x746b_7570;
 /// How long to wait for another process that writes.
@@ -45,6 +47,12 @@ pub enum CatalogueError {
         path.display()
     )]
     Later { path: PathBuf, version: i64 },
+    /// An earlier version made it, and it cannot be changed into one of this version.
+    #[error(
+        "an earlier version of takeup made the catalogue {}, and it may not be written to",
+        path.display()
+    )]
+    Earlier { path: PathBuf },
     /// Its content contradicts itself.
     #[error("the catalogue {} is damaged", path.display())]
     Damaged { path: PathBuf, source: rusqlite::Error },
@@ -54,6 +62,9 @@ pub enum CatalogueError {
     /// It can be opened to read at most.
     #[error("cannot open the catalogue {}: it or its folder may not be written to", path.display())]
     NotOpened { path: PathBuf },
+    /// Its file system is full.
+    #[error("there is no space left for the catalogue {}", path.display())]
+    Full { path: PathBuf },
     /// Anything else that SQLite says.
     #[error("cannot use the catalogue {}", path.display())]
     Database { path: PathBuf, source: rusqlite::Error },
@@ -83,12 +94,17 @@ impl Catalogue {
         match Catalogue::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE) {
             // The write-ahead log wants a file beside it even from readers. Where none can be made
             // nobody writes.
-            Err(CatalogueError::NotOpened { .. }) => {
-                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-                Catalogue::connect_as(Path::new(&immutable(path)), path, flags)
+            Err(CatalogueError::NotOpened { .. }) => Catalogue::connect_immutable(path),
+            Err(CatalogueError::Full { .. }) if replace::log_is_empty(path) => {
+                Catalogue::connect_immutable(path)
             }
             opened => opened,
         }
+    }
+
+    fn connect_immutable(path: &Path) -> Result<Catalogue, CatalogueError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        Catalogue::connect_as(Path::new(&immutable(path)), path, flags)
     }
 
     /// Opens a catalogue to write to it, and makes it where there is none.
@@ -128,6 +144,7 @@ impl Catalogue {
         let transaction = Transaction::new_unchecked(&self.connection, behaviour)?;
         if is_empty(&transaction)? {
             transaction.execute_batch(tables::TABLES)?;
+            transaction.execute_batch(tables::TABLES_OF_2)?;
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", CATALOGUE_VERSION)?;
         }
@@ -167,7 +184,27 @@ impl Catalogue {
         if version > CATALOGUE_VERSION {
             return Err(CatalogueError::Later { path: path.to_owned(), version });
         }
+        if version < CATALOGUE_VERSION {
+            catalogue.migrate().map_err(|error| match describe(path, error) {
+                CatalogueError::NotOpened { path } => CatalogueError::Earlier { path },
+                other => other,
+            })?;
+        }
         Ok(catalogue)
+    }
+
+    /// Makes a catalogue of this version of one of an earlier version. What it has stays as it is.
+    fn migrate(&self) -> Result<(), rusqlite::Error> {
+        let behaviour = TransactionBehavior::Immediate;
+        let transaction = Transaction::new_unchecked(&self.connection, behaviour)?;
+        // Another process may have done it meanwhile.
+        let version = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
+        if transaction.pragma_query_value(None, "user_version", version)? == 1 {
+            transaction.execute_batch(tables::TO_2)?;
+            transaction.execute_batch(tables::TABLES_OF_2)?;
+            transaction.pragma_update(None, "user_version", CATALOGUE_VERSION)?;
+        }
+        transaction.commit()
     }
 
     fn with(connection: Connection, path: &Path) -> Result<Catalogue, CatalogueError> {
@@ -175,7 +212,9 @@ impl Catalogue {
         let set = || {
             connection.busy_timeout(BUSY_MAX)?;
             connection.pragma_update(None, "cache_size", -PAGES_KIB)?;
-            connection.pragma_update(None, "synchronous", "NORMAL")
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
+            // Rows refer to each other by our own doing; a look at each for it takes time.
+            connection.pragma_update(None, "foreign_keys", false)
         };
         set().map_err(|error| describe(path, error))?;
         Ok(Catalogue { connection, path: path.to_owned() })
@@ -248,10 +287,17 @@ fn is_empty(connection: &Connection) -> Result<bool, rusqlite::Error> {
     connection.query_row(count, [], |row| Ok(row.get::<_, i64>(0)? == 0))
 }
 
+/// The file beside a write-ahead log cannot get its length (`SQLITE_IOERR_SHMSIZE`).
+const NO_ROOM_FOR_LOG: i32 = 4874;
+
 /// What an error of SQLite means to who wanted the catalogue at a path.
 fn describe(path: &Path, source: rusqlite::Error) -> CatalogueError {
     let path = path.to_owned();
+    if source.sqlite_error().is_some_and(|error| error.extended_code == NO_ROOM_FOR_LOG) {
+        return CatalogueError::Full { path };
+    }
     match source.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => CatalogueError::Full { path },
         Some(ErrorCode::NotADatabase) => CatalogueError::Other { path },
         Some(ErrorCode::DatabaseCorrupt) => CatalogueError::Damaged { path, source },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => CatalogueError::Busy { path },

@@ -4,17 +4,63 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 
 use archive::index::{About, EntryState};
+use archive::label::hex;
 use base::calendar::{date_text, time_text};
 use base::escape::{escape, escape_path};
 use base::format::{counted, duration, size};
 use catalogue::{CataloguedKind, FileVersions, FoundVersion, KnownSet};
 use experiment::judgement::quoted;
 use service::catalog::{
-    CatalogDiff, CatalogFound, CatalogLoaded, CatalogWhy, DifferingKind, ExistingCatalogue, because,
+    CatalogDiff, CatalogFound, CatalogLoaded, CatalogWhy, CaughtUp, DifferingKind,
+    ExistingCatalogue, because,
 };
 
 /// Sources of a set that are listed.
 const SOURCES_MAX: usize = 4;
+/// What takes less time is not told of the sets that a catalogue took in.
+const NOTICEABLE_SECONDS: f64 = 0.5;
+/// Archives that are named which the catalogue could not take in.
+const LEFT_OUT_MAX: usize = 5;
+
+/// What a catalogue took in before it was asked: nothing where that was not noticed.
+pub fn caught_up(it: &CaughtUp) -> String {
+    let mut text = String::new();
+    if it.seconds >= NOTICEABLE_SECONDS && it.added + it.left > 0 {
+        let (sets, seconds) = (counted(it.added, "set", "sets"), duration(it.seconds));
+        let left = match it.left {
+            0 => String::new(),
+            left => format!(", and {} left it", counted(left, "set", "sets")),
+        };
+        text.push_str(&format!("takeup: {sets} came into the catalogue{left}, in {seconds}\n"));
+    }
+    for absent in &it.absent {
+        let sets = match absent.sets {
+            1 => "its set is as it was".to_owned(),
+            sets => format!("its {} are as they were", counted(sets, "set", "sets")),
+        };
+        let (folder, day) = (escape_path(&absent.folder), date_text(absent.newest_seconds));
+        text.push_str(&format!(
+            "takeup: note: {folder}: its archives are not there now; {sets}, up to {day}\n"
+        ));
+    }
+    for archive in it.left_out.iter().take(LEFT_OUT_MAX) {
+        let (path, why) = (&archive.path, escape(archive.why.as_bytes()));
+        text.push_str(&format!("takeup: warning: {path}: not in the catalogue: {why}\n"));
+    }
+    let more = it.left_out.len().saturating_sub(LEFT_OUT_MAX) as u64;
+    if more > 0 {
+        let more = counted(more, "further archive", "further archives");
+        text.push_str(&format!("takeup: warning: {more}: --json lists them\n"));
+    }
+    if let Some(not_done) = &it.not_done {
+        let why = escape(not_done.why.as_bytes());
+        text.push_str(&format!("takeup: warning: the catalogue is not up to date: {why}\n"));
+        if let Some(hint) = &not_done.hint {
+            text.push_str(&format!("hint: {hint}\n"));
+        }
+    }
+    text
+}
 
 /// How archives came into the catalogue.
 pub fn loaded(loaded: &CatalogLoaded) -> String {
@@ -137,12 +183,24 @@ fn version_line(
 fn command(file: &FileVersions, sets: &HashMap<i64, &KnownSet>) -> String {
     let last = file.versions.last().and_then(|version| version.sets.last());
     let Some(set) = last.and_then(|number| sets.get(number)) else { return String::new() };
+    // The index of a set on tape: the set is not there.
+    if set.place.extension().is_some_and(|end| end == "takeup-index") {
+        return String::new();
+    }
     let (place, path) = (escape_path(&set.place), escape(&file.path));
     if place.as_bytes() != set.place.as_os_str().as_bytes() || path.as_bytes() != file.path {
         return String::new();
     }
-    let (place, path) = (quoted(&place), quoted(&path));
-    format!("restore the newest: takeup restore {place} {path} --into DIR\n")
+    let path = quoted(&path);
+    let from = match (set.identity, set.place.parent()) {
+        // Its archive has what has changed, the others of the chain have the rest.
+        (Some(identity), Some(folder)) => {
+            let folder = quoted(&format!("{}/", escape_path(folder)));
+            format!("{folder} --set {}", &hex(&identity)[..8])
+        }
+        _ => quoted(&place),
+    };
+    format!("restore the newest: takeup restore {from} {path} --into DIR\n")
 }
 
 /// What differs between two sets.

@@ -187,7 +187,11 @@ pub fn backup(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<BackupDone, Failure> {
-    backup_for(request, &Caller::default(), observer, cancel, changer)
+    let done = backup_for(request, &Caller::default(), observer, cancel, changer)?;
+    if sets::is_folder_target(&request.to) {
+        crate::catalog::after_backup(&request.to, observer);
+    }
+    Ok(done)
 }
 
 /// What the caller of a backup has done and knows.

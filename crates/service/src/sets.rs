@@ -35,7 +35,7 @@ use crate::tape_sets::{Account, Copy, Log, TapeSets};
 use changed::Given;
 pub use changed::{ChangedListAnswer, ListUsed};
 pub(crate) use entries::{entries, not_whole, unreadable};
-pub(crate) use lock::{FolderLock, LockWait};
+pub(crate) use lock::{FolderLock, LOCK, LockWait};
 pub(crate) use wanted::{Gaps, WantedChain, chain, chain_in, part_of_chain};
 
 /// Name of a job that has none.

@@ -12,8 +12,7 @@ use rusqlite::{Connection, params};
 
 use super::names;
 use super::sets::KnownSet;
-use super::tables::NEWEST;
-use super::versions::{COLUMNS, Version};
+use super::versions::{COLUMNS, Content, Version};
 use super::{Catalogue, CatalogueError};
 
 /// The kind of an object.
@@ -126,6 +125,7 @@ impl Catalogue {
 
     fn matches(&self, pattern: &Pattern<'_>, most: usize) -> Result<Found, rusqlite::Error> {
         let mut paths = Paths::new(&self.connection);
+        let mut sets: HashMap<i64, Vec<KnownSet>> = HashMap::new();
         let mut found: Vec<(Vec<u8>, i64, i64)> = Vec::new();
         let mut total = 0;
         let mut nodes = self.connection.prepare("SELECT id FROM nodes WHERE name = ?1")?;
@@ -135,7 +135,14 @@ impl Catalogue {
                 let node: i64 = row.get(0)?;
                 let (path, series) = paths.of(node)?;
                 let fits = |glob: &GlobMatcher| glob.is_match(as_path(&path));
-                if !pattern.path.as_ref().is_none_or(fits) || !self.has_versions(node)? {
+                if !pattern.path.as_ref().is_none_or(fits) {
+                    continue;
+                }
+                let sets = match sets.entry(series) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => new.insert(self.sets_of(series)?),
+                };
+                if !self.is_in_a_set(node, sets)? {
                     continue;
                 }
                 total += 1;
@@ -149,14 +156,9 @@ impl Catalogue {
         }
         found.sort_unstable();
         found.truncate(most);
-        let mut sets: HashMap<i64, Vec<KnownSet>> = HashMap::new();
         let mut files = Vec::new();
         for (path, series, node) in found {
-            let sets = match sets.entry(series) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(self.sets_of(series)?),
-            };
-            let versions = self.versions(node, sets)?;
+            let versions = self.versions(node, &sets[&series])?;
             files.push(FileVersions { path, series, versions });
         }
         Ok(Found { files, total })
@@ -185,12 +187,21 @@ impl Catalogue {
         Ok(matching)
     }
 
-    /// Folders above a source have none.
-    fn has_versions(&self, node: i64) -> Result<bool, rusqlite::Error> {
-        let query = "SELECT 1 FROM versions WHERE node = ?1 LIMIT 1";
-        self.connection.prepare_cached(query)?.exists([node])
+    /// Whether one of the sets has a version. Folders above a source have none.
+    fn is_in_a_set(&self, node: i64, sets: &[KnownSet]) -> Result<bool, rusqlite::Error> {
+        let query = "SELECT first, last FROM versions WHERE node = ?1";
+        let mut select = self.connection.prepare_cached(query)?;
+        let mut rows = select.query([node])?;
+        while let Some(row) = rows.next()? {
+            if !held_by(sets, row.get(0)?, row.get(1)?).is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
+    /// The versions of a node. Where the sets between two of the same content are gone, they are
+    /// one.
     fn versions(&self, node: i64, sets: &[KnownSet]) -> Result<Vec<FoundVersion>, rusqlite::Error> {
         let query = format!(
             "SELECT {COLUMNS}, kind, mode, uid, gid FROM versions JOIN attributes ON \
@@ -198,10 +209,23 @@ impl Catalogue {
         );
         let mut select = self.connection.prepare_cached(&query)?;
         let mut rows = select.query([node])?;
-        let mut versions = Vec::new();
+        let mut versions: Vec<FoundVersion> = Vec::new();
+        let mut before: Option<(Content, usize)> = None;
         while let Some(row) = rows.next()? {
             let Some(version) = Version::of_row(row, 0)? else { continue };
-            let has = |set: &&KnownSet| version.first <= set.key && set.key <= version.last;
+            let held = held_by(sets, version.first, version.last);
+            if held.is_empty() {
+                continue;
+            }
+            let is_newest = held.end == sets.len();
+            let numbers = sets[held.clone()].iter().map(|set| set.number);
+            let joins = before == Some((version.content, held.start));
+            before = Some((version.content, held.end));
+            if let Some(last) = versions.last_mut().filter(|_| joins) {
+                last.sets.extend(numbers);
+                last.is_newest = is_newest;
+                continue;
+            }
             versions.push(FoundVersion {
                 kind: kind(row.get(9)?),
                 size_bytes: version.content.size as u64,
@@ -211,12 +235,18 @@ impl Catalogue {
                 uid: row.get::<_, i64>(11)? as u64,
                 gid: row.get::<_, i64>(12)? as u64,
                 hash: version.content.hash,
-                sets: sets.iter().filter(has).map(|set| set.number).collect(),
-                is_newest: version.last == NEWEST,
+                sets: numbers.collect(),
+                is_newest,
             });
         }
         Ok(versions)
     }
+}
+
+/// Which sets a version holds for that begins and ends with these keys.
+fn held_by(sets: &[KnownSet], first: i64, last: i64) -> std::ops::Range<usize> {
+    let begin = sets.partition_point(|set| set.key < first);
+    begin..sets.partition_point(|set| set.key <= last).max(begin)
 }
 
 fn kind(number: i64) -> CataloguedKind {

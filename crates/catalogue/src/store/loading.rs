@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use super::names::Names;
 use super::sets::{self, SetDescription};
-use super::tables::{KIND_DIRECTORY, KIND_FILE};
+use super::tables::{KIND_DIRECTORY, KIND_FILE, KIND_HARD_LINK};
 use super::versions::{self, Among, COLUMNS, Content, Stored, Version};
 use super::{Catalogue, CatalogueError};
 
@@ -30,7 +30,8 @@ pub struct SetRecord {
 pub enum Held {
     /// The set itself.
     Here,
-    /// An earlier one of its chain: the version that held so far goes on.
+    /// An earlier one of its chain: the version that held so far goes on. If that set is not in the
+    /// catalogue, the version has no hash.
     Earlier,
 }
 
@@ -63,6 +64,8 @@ struct SetLoading<'c> {
     transaction: Transaction<'c>,
     names: Names,
     attributes: HashMap<[i64; 4], i64>,
+    /// Kinds of objects by the numbers of attributes.
+    kinds: HashMap<i64, i64>,
     set: i64,
     among: Among,
     /// The open folders, from the top of the series.
@@ -122,19 +125,25 @@ impl<'c> SetLoading<'c> {
     ) -> Result<Option<SetLoading<'c>>, rusqlite::Error> {
         let connection = &catalogue.connection;
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-        if let Some(set) = sets::known(&transaction, description)? {
-            sets::move_to(&transaction, set, &description.place)?;
-            transaction.commit()?;
-            return Ok(None);
-        }
-        let (set, series, among) = sets::insert(&transaction, description)?;
+        let (set, series, among) = match sets::known(&transaction, description)? {
+            Some(row) if !row.is_gone => {
+                sets::move_to(&transaction, row.set, &description.place)?;
+                transaction.commit()?;
+                return Ok(None);
+            }
+            // What it alone had is gone, so it is read again.
+            Some(row) => sets::bring_back(&transaction, row, &description.place)?,
+            None => sets::insert(&transaction, description)?,
+        };
         let last_node = "SELECT coalesce(max(id), 0) FROM nodes";
         let last_node: i64 = transaction.query_row(last_node, [], |row| row.get(0))?;
+        let kinds = kinds(&transaction)?;
         let mut loading = SetLoading {
             catalogue,
             transaction,
             names: Names::default(),
             attributes: HashMap::new(),
+            kinds,
             set,
             among,
             folders: Vec::new(),
@@ -179,9 +188,11 @@ impl<'c> SetLoading<'c> {
         };
         child.is_present = true;
         match held {
-            Held::Here => self.among.present(&self.transaction, node, now, content, stored)?,
-            Held::Earlier if now.is_none() => self.elsewhere += 1,
-            Held::Earlier => {}
+            Held::Earlier if now.is_some_and(|now| self.goes_on(&now.content, &content)) => {}
+            Held::Here | Held::Earlier => {
+                self.elsewhere += u64::from(held == Held::Earlier);
+                self.among.present(&self.transaction, node, now, content, stored)?;
+            }
         }
         self.count(record);
         let is_changed = held == Held::Here
@@ -194,6 +205,17 @@ impl<'c> SetLoading<'c> {
         } else {
             Ok(())
         }
+    }
+
+    /// Whether an object that an earlier set of the chain has is the one that the catalogue has of
+    /// the set before. If that is not the earlier set, it may be another one.
+    fn goes_on(&self, now: &Content, entry: &Content) -> bool {
+        let kind = |of: &Content| self.kinds.get(&of.attributes).copied();
+        // Only a member says that it is a link.
+        let is_link = kind(now) == Some(KIND_HARD_LINK) && kind(entry) == Some(KIND_FILE);
+        let is_alike = kind(now) == kind(entry) && now.size == entry.size;
+        let time = |of: &Content| (of.modified_seconds, of.modified_nanoseconds);
+        (is_alike || is_link) && time(now) == time(entry)
     }
 
     fn count(&mut self, record: &FileRecord) {
@@ -248,7 +270,7 @@ impl<'c> SetLoading<'c> {
             }
             RecordKind::Directory => (KIND_DIRECTORY, 0, None),
             RecordKind::SymbolicLink => (2, 0, None),
-            RecordKind::HardLink { .. } => (3, 0, None),
+            RecordKind::HardLink { .. } => (KIND_HARD_LINK, 0, None),
             RecordKind::Fifo => (4, 0, None),
             RecordKind::CharacterDevice => (5, 0, None),
             RecordKind::BlockDevice => (6, 0, None),
@@ -259,6 +281,7 @@ impl<'c> SetLoading<'c> {
             None => {
                 let number = attributes(&self.transaction, row)?;
                 self.attributes.insert(row, number);
+                self.kinds.insert(number, kind);
                 number
             }
         };
@@ -372,6 +395,12 @@ fn below(connection: &Connection, node: i64) -> Result<Vec<i64>, rusqlite::Error
     let mut select = connection.prepare_cached("SELECT id FROM nodes WHERE parent = ?1")?;
     let below = select.query_map([node], |row| row.get(0))?;
     below.collect()
+}
+
+fn kinds(connection: &Connection) -> Result<HashMap<i64, i64>, rusqlite::Error> {
+    let mut select = connection.prepare_cached("SELECT id, kind FROM attributes")?;
+    let kinds = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    kinds.collect()
 }
 
 fn attributes(connection: &Connection, row: [i64; 4]) -> Result<i64, rusqlite::Error> {

@@ -160,6 +160,11 @@ fn end_log(path: &Path) -> Result<(), CatalogueError> {
     }
 }
 
+/// Whether all of a catalogue is in its file.
+pub(super) fn log_is_empty(path: &Path) -> bool {
+    beside(path, "-wal").metadata().map_or(true, |log| log.len() == 0)
+}
+
 /// Removes what SQLite keeps beside a file.
 fn remove_company(path: &Path) -> Result<(), CatalogueError> {
     ["-journal", "-wal", "-shm"].iter().try_for_each(|end| remove(&beside(path, end)))

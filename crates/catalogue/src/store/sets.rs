@@ -12,8 +12,8 @@ use super::{Catalogue, CatalogueError};
 /// A set that is to be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetDescription {
-    /// Hash of what its index lists (`Trailer::set_id`). With the time it tells the set from all
-    /// others.
+    /// Hash of what its index lists (`Trailer::set_id`), or the identity of a set of a chain and
+    /// zeros. With the time it tells the set from all others.
     pub content: [u8; 32],
     /// When it was written, in seconds since 1970.
     pub time_seconds: i64,
@@ -37,6 +37,8 @@ pub struct KnownSet {
     pub number: i64,
     /// The series that it belongs to: sets of the same sources in the same folder.
     pub series: i64,
+    /// Its identity, if it is one of a chain.
+    pub identity: Option<[u8; 16]>,
     /// Its place in time within the series.
     pub(super) key: i64,
     pub time_seconds: i64,
@@ -62,25 +64,30 @@ impl Catalogue {
         self.sets_where("1", 0).map_err(|error| self.error(error))
     }
 
-    /// The sets of a series, the oldest first.
+    /// The sets of a series, by their keys.
     pub(super) fn sets_of(&self, series: i64) -> Result<Vec<KnownSet>, rusqlite::Error> {
-        self.sets_where("series = ?1", series)
+        let mut sets = self.sets_where("series = ?1", series)?;
+        sets.sort_by_key(|set| set.key);
+        Ok(sets)
     }
 
     fn sets_where(&self, which: &str, number: i64) -> Result<Vec<KnownSet>, rusqlite::Error> {
         let query = format!(
             "SELECT sets.id, series, key, time_seconds, place, compression, members, files, \
-             source_bytes, archive_bytes, sources FROM sets JOIN series ON series.id = series \
-             WHERE ?1 IS NOT NULL AND {which} ORDER BY time_seconds, sets.id"
+             source_bytes, archive_bytes, sources, content FROM sets \
+             JOIN series ON series.id = series \
+             WHERE ?1 IS NOT NULL AND gone = 0 AND {which} ORDER BY time_seconds, sets.id"
         );
         let mut select = self.connection.prepare(&query)?;
         let sets = select.query_map([number], |row| {
             let place: Vec<u8> = row.get(4)?;
             let sources: Vec<u8> = row.get(10)?;
+            let content: [u8; 32] = row.get(11)?;
             let count = |at| row.get(at).map(|number: i64| number as u64);
             Ok(KnownSet {
                 number: row.get(0)?,
                 series: row.get(1)?,
+                identity: identity(&content),
                 key: row.get(2)?,
                 time_seconds: row.get(3)?,
                 place: PathBuf::from(std::ffi::OsStr::from_bytes(&place)),
@@ -96,14 +103,77 @@ impl Catalogue {
     }
 }
 
-/// The number of a set that is known already.
+/// A set of a chain has its identity in the place of a hash, and zeros behind it.
+fn identity(content: &[u8; 32]) -> Option<[u8; 16]> {
+    let is_identity = content[16..].iter().all(|byte| *byte == 0);
+    content.first_chunk().copied().filter(|_| is_identity)
+}
+
+/// A set that has a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) set: i64,
+    series: i64,
+    key: i64,
+    /// Whether its archive was gone.
+    pub(super) is_gone: bool,
+}
+
+/// The row of a set that is known already, or was.
 pub(super) fn known(
     connection: &Connection,
     set: &SetDescription,
-) -> Result<Option<i64>, rusqlite::Error> {
-    let query = "SELECT id FROM sets WHERE content = ?1 AND time_seconds = ?2";
+) -> Result<Option<Row>, rusqlite::Error> {
+    let query = "SELECT id, series, key, gone FROM sets WHERE content = ?1 AND time_seconds = ?2";
     let found = params![set.content, set.time_seconds];
-    connection.query_row(query, found, |row| row.get(0)).optional()
+    let row = connection.query_row(query, found, |row| {
+        let (set, series, key) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Row { set, series, key, is_gone: row.get::<_, i64>(3)? != 0 })
+    });
+    row.optional()
+}
+
+impl Catalogue {
+    /// The number of a set that the catalogue has.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub fn number_of(&self, set: &SetDescription) -> Result<Option<i64>, CatalogueError> {
+        let row = known(&self.connection, set).map_err(|error| self.error(error))?;
+        Ok(row.filter(|row| !row.is_gone).map(|row| row.set))
+    }
+
+    /// Notes that the archive of a set is at another place.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be written.
+    pub fn move_to(&mut self, set: i64, place: &Path) -> Result<(), CatalogueError> {
+        move_to(&self.connection, set, place).map_err(|error| self.error(error))
+    }
+}
+
+/// Notes that the archive of a set is there again. Returns what [`insert`] does.
+pub(super) fn bring_back(
+    connection: &Connection,
+    row: Row,
+    place: &Path,
+) -> Result<(i64, i64, Among), rusqlite::Error> {
+    move_to(connection, row.set, place)?;
+    connection.execute("UPDATE sets SET gone = 0 WHERE id = ?1", [row.set])?;
+    Ok((row.set, row.series, among(connection, row.series, row.key)?))
+}
+
+/// A key among those of the sets of a series, also of those that are gone.
+fn among(connection: &Connection, series: i64, key: i64) -> Result<Among, rusqlite::Error> {
+    let beside = |which: &str| -> Result<Option<i64>, rusqlite::Error> {
+        let query = format!("SELECT {which} ?2 AND series = ?1");
+        connection.query_row(&query, [series, key], |row| row.get(0))
+    };
+    Ok(Among {
+        key,
+        before: beside("max(key) FROM sets WHERE key <")?,
+        behind: beside("min(key) FROM sets WHERE key >")?,
+    })
 }
 
 /// Notes where the archive of a known set is now.
@@ -140,15 +210,7 @@ pub(super) fn insert(
         }
     };
     let key = free_key(connection, series, set.order_seconds)?;
-    let beside = |which: &str| -> Result<Option<i64>, rusqlite::Error> {
-        let query = format!("SELECT {which} ?2 AND series = ?1");
-        connection.query_row(&query, [series, key], |row| row.get(0))
-    };
-    let among = Among {
-        key,
-        before: beside("max(key) FROM sets WHERE key <")?,
-        behind: beside("min(key) FROM sets WHERE key >")?,
-    };
+    let among = among(connection, series, key)?;
     connection.execute(
         "INSERT INTO sets (series, key, content, time_seconds, place, compression, members, files, \
          source_bytes, archive_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7)",

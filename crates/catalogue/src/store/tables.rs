@@ -5,6 +5,10 @@
 //! of a file holds for the sets of its series with keys from `first` to `last`; [`NEWEST`] as
 //! `last` means that the newest set has it, whichever that is, so that a set in which nothing
 //! changed writes no row.
+//!
+//! A set whose archive is gone stays as a row with `gone`, a mere key, for as long as a version
+//! begins or ends with it. So no version is rewritten when a set leaves: it holds for the sets
+//! between its ends that are there.
 
 /// `last` of a version that the newest set has.
 pub(super) const NEWEST: i64 = i32::MAX as i64;
@@ -14,6 +18,7 @@ pub(super) const KEY_EPOCH_SECONDS: i64 = 1_577_836_800;
 /// Kinds of objects, as `attributes.kind` has them: those of the index.
 pub(super) const KIND_FILE: i64 = 0;
 pub(super) const KIND_DIRECTORY: i64 = 1;
+pub(super) const KIND_HARD_LINK: i64 = 3;
 
 pub(super) const TABLES: &str = "
 CREATE TABLE series (
@@ -34,6 +39,7 @@ CREATE TABLE sets (
     files INTEGER NOT NULL,
     source_bytes INTEGER NOT NULL,
     archive_bytes INTEGER NOT NULL,
+    gone INTEGER NOT NULL DEFAULT 0, -- its archive is gone
     UNIQUE (series, key),
     UNIQUE (content, time_seconds)
 );
@@ -70,3 +76,17 @@ CREATE TABLE versions (
     PRIMARY KEY (node, first)
 ) WITHOUT ROWID;
 ";
+
+/// What version 2 has besides, also where a catalogue of version 1 becomes one.
+pub(super) const TABLES_OF_2: &str = "
+CREATE TABLE looks (
+    path BLOB PRIMARY KEY,          -- a file in a folder that is looked at
+    bytes INTEGER NOT NULL,
+    modified_seconds INTEGER NOT NULL,
+    modified_nanoseconds INTEGER NOT NULL,
+    archive INTEGER                 -- the set that it has; NULL: it has no index
+) WITHOUT ROWID;
+";
+
+/// What makes version 2 of version 1, before [`TABLES_OF_2`].
+pub(super) const TO_2: &str = "ALTER TABLE sets ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;";

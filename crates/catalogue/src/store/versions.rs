@@ -67,6 +67,16 @@ impl Version {
     }
 }
 
+impl Content {
+    /// The content of both, if it is the same. What an earlier set has of a chain has no hash
+    /// here: then the other one's counts.
+    fn joined(&self, other: &Content) -> Option<Content> {
+        let hash = self.hash.or(other.hash);
+        let both = (Content { hash, ..*self }, Content { hash: other.hash.or(hash), ..*other });
+        (both.0 == both.1).then_some(both.0)
+    }
+}
+
 impl Among {
     /// `last` of a version that this set has, and none behind it.
     fn end(&self) -> i64 {
@@ -83,7 +93,13 @@ impl Among {
         content: Content,
         stored: Stored,
     ) -> Result<(), rusqlite::Error> {
-        if now.is_some_and(|now| now.content == content) {
+        if let Some(now) = now
+            && let Some(both) = now.content.joined(&content)
+        {
+            if both != now.content {
+                remove(connection, node, now.first)?;
+                insert(connection, node, &Version { content: both, stored, ..now })?;
+            }
             return Ok(());
         }
         if let Some(now) = now {
@@ -98,17 +114,25 @@ impl Among {
         // Between two sets that have this very version it goes on.
         if let Some(before) = self.before
             && let Some(left) = one(connection, "last = ?2", node, before)?
-            && left.content == content
+            && let Some(both) = left.content.joined(&content)
         {
             remove(connection, node, left.first)?;
-            (new.first, new.stored) = (left.first, left.stored);
+            new.first = left.first;
+            if left.content.hash.is_some() || content.hash.is_none() {
+                new.stored = left.stored;
+            }
+            new.content = both;
         }
         if let Some(behind) = self.behind
             && let Some(right) = one(connection, "first = ?2", node, behind)?
-            && right.content == content
+            && let Some(both) = right.content.joined(&new.content)
         {
             remove(connection, node, right.first)?;
             new.last = right.last;
+            if new.content.hash.is_none() && right.content.hash.is_some() {
+                new.stored = right.stored;
+            }
+            new.content = both;
         }
         insert(connection, node, &new)
     }

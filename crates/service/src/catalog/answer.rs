@@ -5,7 +5,7 @@ use catalogue::{CataloguedKind, FoundVersion, KnownSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CatalogFound, CatalogLoaded, ExistingCatalogue};
+use super::{CatalogFound, CatalogLoaded, CatalogSets, CaughtUp, ExistingCatalogue};
 use crate::Answer;
 use crate::list::MemberType;
 
@@ -40,9 +40,40 @@ pub struct LeftOutArchive {
     pub why: String,
 }
 
+/// What the catalogue has taken in of its folders before it was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaughtUpAnswer {
+    /// Sets that are new in it.
+    pub added: u64,
+    /// Files in these.
+    pub files: u64,
+    /// Sets that left it, since their archives are gone.
+    pub left: u64,
+    /// Folders that are not there now; their sets stay as they were.
+    pub absent: Vec<AbsentFolderAnswer>,
+    /// Archives and folders that cannot be read.
+    pub left_out: Vec<LeftOutArchive>,
+    /// Why the catalogue does not have all of what its folders have.
+    pub not_done: Option<String>,
+    /// What to type about that.
+    pub hint: Option<String>,
+    pub seconds: f64,
+}
+
+/// A folder of sets that is not there now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AbsentFolderAnswer {
+    pub folder: String,
+    /// Sets that the catalogue has of it.
+    pub sets: u64,
+    /// The time of the newest of them, since 1970.
+    pub newest_seconds: i64,
+}
+
 /// The sets of a catalogue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CatalogSetsAnswer {
+    pub caught_up: CaughtUpAnswer,
     /// The oldest first.
     pub sets: Vec<CatalogSetAnswer>,
 }
@@ -54,6 +85,8 @@ pub struct CatalogSetAnswer {
     pub number: i64,
     /// The same for all sets of the same sources in the same folder.
     pub series: i64,
+    /// Its identity, if it is one of a chain.
+    pub set: Option<String>,
     /// When it was written, since 1970.
     pub time_seconds: i64,
     /// Its archive.
@@ -73,6 +106,7 @@ pub struct CatalogSetAnswer {
 /// The files that a glob found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CatalogFindAnswer {
+    pub caught_up: CaughtUpAnswer,
     /// In the order of their paths.
     pub files: Vec<FoundFileAnswer>,
     /// How many there are, also where not all are listed.
@@ -155,10 +189,31 @@ impl CatalogLoaded {
     }
 }
 
-impl CatalogSetsAnswer {
-    /// Of these sets.
-    pub fn of(sets: &[KnownSet]) -> CatalogSetsAnswer {
-        CatalogSetsAnswer { sets: sets.iter().map(CatalogSetAnswer::from).collect() }
+impl CatalogSets {
+    /// As a document.
+    pub fn answer(&self) -> CatalogSetsAnswer {
+        let sets = self.sets.iter().map(CatalogSetAnswer::from).collect();
+        CatalogSetsAnswer { caught_up: CaughtUpAnswer::from(&self.caught_up), sets }
+    }
+}
+
+impl From<&CaughtUp> for CaughtUpAnswer {
+    fn from(of: &CaughtUp) -> CaughtUpAnswer {
+        let absent = of.absent.iter().map(|it| AbsentFolderAnswer {
+            folder: escape_path(&it.folder),
+            sets: it.sets,
+            newest_seconds: it.newest_seconds,
+        });
+        CaughtUpAnswer {
+            added: of.added,
+            files: of.files,
+            left: of.left,
+            absent: absent.collect(),
+            left_out: of.left_out.clone(),
+            not_done: of.not_done.as_ref().map(|it| it.why.clone()),
+            hint: of.not_done.as_ref().and_then(|it| it.hint.clone()),
+            seconds: of.seconds,
+        }
     }
 }
 
@@ -167,6 +222,7 @@ impl From<&KnownSet> for CatalogSetAnswer {
         CatalogSetAnswer {
             number: set.number,
             series: set.series,
+            set: set.identity.map(|identity| archive::label::hex(&identity)),
             time_seconds: set.time_seconds,
             place: escape_path(&set.place),
             compression: set.compression.clone(),
@@ -193,7 +249,8 @@ impl CatalogFound {
             versions.any(|version| version.sets.contains(&set.number))
         };
         let sets = self.sets.iter().filter(is_named).map(CatalogSetAnswer::from).collect();
-        CatalogFindAnswer { files, total: self.found.total, sets }
+        let caught_up = CaughtUpAnswer::from(&self.caught_up);
+        CatalogFindAnswer { caught_up, files, total: self.found.total, sets }
     }
 }
 

@@ -165,6 +165,12 @@ pub fn run_job(
     }
     let document = crate::document(&run.done.answer()).to_string();
     run.call_always(Moment::After, Some(&document));
+    // Last, and whatever has happened: it takes its time, and what fails is no failure of the job.
+    if cancel.check().is_ok()
+        && let Some(why) = crate::catalog::after_run(job.to.as_path())
+    {
+        run.warn(why);
+    }
     Ok(run.done)
 }
 

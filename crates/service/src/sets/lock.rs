@@ -17,7 +17,8 @@ use rustix::io::Errno;
 use super::unusable;
 use crate::failure::Failure;
 
-const LOCK: &str = ".takeup-lock";
+/// The lock of a folder, which dies with the process that holds it.
+pub(crate) const LOCK: &str = ".takeup-lock";
 /// Most bytes of the holder's command line that are shown.
 const COMMAND_BYTES_MAX: usize = 200;
 /// How often a wait tries again, beside what a try takes.

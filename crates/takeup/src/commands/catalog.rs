@@ -7,7 +7,7 @@ use arguments::catalog::{
     CatalogJobsArgs, CatalogMediaArgs, CatalogSetsArgs, CatalogWhyArgs,
 };
 use flow::cancel::Cancel;
-use service::catalog::{CatalogLoadRequest, CatalogSetsAnswer, diff, find, load, sets, why};
+use service::catalog::{CatalogLoadRequest, CaughtUp, diff, find, load, sets, why};
 use service::failure::Failure;
 use service::jobs::history;
 use service::media::media;
@@ -15,6 +15,7 @@ use service::outcome::Outcome;
 use service::retention::forget;
 
 use crate::outcome::{Form, end, to_standard_output};
+use crate::standard_error::to_standard_error;
 
 /// Runs the command.
 pub fn run(arguments: &CatalogArgs) -> ExitCode {
@@ -47,12 +48,12 @@ fn run_load(request: &CatalogLoadRequest, json: bool) -> ExitCode {
 
 fn run_find(arguments: &CatalogFindArgs) -> ExitCode {
     let form = Form::of(arguments.json());
-    let done = find(&arguments.request()).and_then(|found| {
+    let done = find(&arguments.request(), tell).and_then(|found| {
         let text = match form {
             Form::Json => format!("{:#}\n", service::document(&found.answer())),
             Form::Text => report::catalog::found(&found),
         };
-        print(&text, Outcome::Done)
+        print(&text, found.outcome())
     });
     end(done, "catalog find", form)
 }
@@ -72,14 +73,19 @@ fn run_media(arguments: &CatalogMediaArgs) -> ExitCode {
     end(done, "catalog media", form)
 }
 
+/// Tells what the catalogue took in before it was asked.
+fn tell(caught_up: &CaughtUp) {
+    to_standard_error(&report::catalog::caught_up(caught_up));
+}
+
 fn run_sets(arguments: &CatalogSetsArgs) -> ExitCode {
     let form = Form::of(arguments.json());
-    let done = sets(&arguments.request()).and_then(|sets| {
+    let done = sets(&arguments.request(), tell).and_then(|sets| {
         let text = match form {
-            Form::Json => format!("{:#}\n", service::document(&CatalogSetsAnswer::of(&sets))),
-            Form::Text => report::catalog::sets(&sets),
+            Form::Json => format!("{:#}\n", service::document(&sets.answer())),
+            Form::Text => report::catalog::sets(&sets.sets),
         };
-        print(&text, Outcome::Done)
+        print(&text, sets.outcome())
     });
     end(done, "catalog sets", form)
 }

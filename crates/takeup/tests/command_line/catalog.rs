@@ -133,7 +133,7 @@ fn what_a_catalogue_cannot_do_is_said_with_what_to_type() {
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let damaged = text(here, &["catalog", "find", "a"], 1);
-    assert!(damaged.contains("hint: run `takeup catalog rebuild FROM...`"), "{damaged}");
+    assert!(damaged.contains("hint: run `takeup catalog rebuild`: "), "{damaged}");
     text(here, &["catalog", "rebuild", "backups"], 0);
     text(here, &["catalog", "find", "a"], 0);
 }

@@ -2,6 +2,7 @@
 //! folder.
 #![allow(clippy::unwrap_used)]
 
+mod catalogue;
 #[path = "../sim/drive.rs"]
 #[allow(dead_code, clippy::print_stderr, reason = "shared with the tests of the drive")]
 mod drive;

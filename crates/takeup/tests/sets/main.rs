@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a campaign prints its counts")]
 
 mod by_list;
+mod catalogue;
 mod changes;
 mod clock;
 mod diff;
@@ -37,6 +38,8 @@ const TICK: Duration = Duration::from_millis(70);
 fn takeup() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_takeup"));
     command.env_clear().env("LC_ALL", "C").env("TZ", "UTC").stdin(Stdio::null());
+    // Not that of this machine: a backup notes its folder there.
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command
 }
 
