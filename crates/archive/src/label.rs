@@ -103,6 +103,7 @@ pub enum Continuation<'a> {
 }
 
 /// What the start of a part of a set contains.
+#[expect(clippy::large_enum_variant, reason = "one at a time, and never kept")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Label(Label),

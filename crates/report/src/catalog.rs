@@ -183,16 +183,16 @@ fn version_line(
 fn command(file: &FileVersions, sets: &HashMap<i64, &KnownSet>) -> String {
     let last = file.versions.last().and_then(|version| version.sets.last());
     let Some(set) = last.and_then(|number| sets.get(number)) else { return String::new() };
-    // The index of a set on tape: the set is not there.
-    if set.place.extension().is_some_and(|end| end == "takeup-index") {
-        return String::new();
-    }
+    let is_on_tape = set.place.extension().is_some_and(|end| end == "takeup-index");
     let (place, path) = (escape_path(&set.place), escape(&file.path));
     if place.as_bytes() != set.place.as_os_str().as_bytes() || path.as_bytes() != file.path {
         return String::new();
     }
     let path = quoted(&path);
     let from = match (set.identity, set.place.parent()) {
+        // The copy of its index: which drive, the user knows.
+        (Some(identity), _) if is_on_tape => format!("/dev/nst0 --set {}", &hex(&identity)[..8]),
+        (None, _) if is_on_tape => return String::new(),
         // Its archive has what has changed, the others of the chain have the rest.
         (Some(identity), Some(folder)) => {
             let folder = quoted(&format!("{}/", escape_path(folder)));

@@ -190,6 +190,10 @@ pub fn backup(
     let done = backup_for(request, &Caller::default(), observer, cancel, changer)?;
     if sets::is_folder_target(&request.to) {
         crate::catalog::after_backup(&request.to, observer);
+    } else if done.set.is_some()
+        && let Ok(tape_sets) = TapeSets::of_this_user()
+    {
+        crate::catalog::after_backup(tape_sets.folder(), observer);
     }
     Ok(done)
 }
@@ -281,9 +285,13 @@ fn not_noted(tape: Option<NewTapeSet>, log: Option<&Log>, drive: &Path) -> Vec<S
         let why = failure.message();
         not_noted.push(format!("what became of the media was not written down: {why}"));
     }
+    let of_chain = tape.is_some();
     let copy = tape.and_then(|tape| tape.copy);
     if let Some(Err(failure)) = copy.map(Copy::keep) {
         not_noted.push(Copy::not_kept(&failure, drive));
+    }
+    if of_chain && let Ok(tape_sets) = TapeSets::of_this_user() {
+        tape_sets.remove_written_over();
     }
     not_noted
 }

@@ -122,6 +122,16 @@ impl TapeSets {
         Ok(known)
     }
 
+    /// Removes the copies of indexes of sets that were written over. What is left is passed over.
+    pub(crate) fn remove_written_over(&self) {
+        let (Ok(account), Ok(known)) = (self.account(), sets::read_folder(&self.folder)) else {
+            return;
+        };
+        for set in known.sets.iter().filter(|set| account.is_written_over(set.about.set)) {
+            let _ = std::fs::remove_file(&set.path);
+        }
+    }
+
     /// What became of media.
     ///
     /// # Errors

@@ -26,6 +26,7 @@ const GNU_MAGIC: &[u8] = b"ustar  \0";
 const MAGIC_AT: usize = 257;
 
 /// What a tape begins with.
+#[expect(clippy::large_enum_variant, reason = "one at a time, and never kept")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
     /// A Takeup medium.
@@ -113,6 +114,7 @@ fn seems(bytes: &[u8]) -> (String, Search) {
 }
 
 /// What a file begins with.
+#[expect(clippy::large_enum_variant, reason = "one at a time, and never kept")]
 enum Met {
     Label(LabelledFile),
     Index(Sign),

@@ -10,6 +10,7 @@ use crate::block::{BLOCK_BYTES_MAX, FIRST_BUFFER_BYTES, grow, read_any};
 use crate::claims::label_can_be;
 
 /// The first bytes of a tape file.
+#[expect(clippy::large_enum_variant, reason = "one at a time, and never kept")]
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Opening {
     /// A Takeup label.

@@ -28,6 +28,7 @@ use crate::change::Refused;
 use crate::options::BlockLayout;
 
 /// What the beginning of a medium holds.
+#[expect(clippy::large_enum_variant, reason = "one at a time, and never kept")]
 pub(super) enum First {
     Blank,
     Ours(Label),
