@@ -44,6 +44,8 @@ fn main() {
         ("path", some.clone()),
         ("name", name.clone()),
         ("glob of an end", format!("*{}", &name[1..])),
+        ("glob of a part", format!("*{}*", &name[3..])),
+        ("glob of a class", format!("[a-z]*{}", &name[2..])),
         ("glob of a start", "u0123*".to_owned()),
         ("glob of a path", format!("t/a00/b0*/**/{name}")),
     ] {

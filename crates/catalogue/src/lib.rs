@@ -19,6 +19,8 @@
 //! - `store::tables`: its tables, and what their rows mean.
 //! - `store::replace`: one that takes the place of another.
 //! - `store::names`: names, each stored once.
+//! - `store::name_blocks`: all names in a row, to be compared with a glob.
+//! - `store::name_pattern`: a glob of names.
 //! - `store::versions`: which version of a file the sets of a series have.
 //! - `store::loading`: an index that is put into the catalogue.
 //! - `store::sets`: the sets that it knows.
@@ -37,7 +39,8 @@ pub use index_file::{IndexFile, read_at};
 pub use places::{PLACES_MAX, Places, PlacesError};
 pub use set_records::set_records;
 pub use sets_folder::{
-    ChainError, FolderSet, INDEX_COPY_END, SetsFolder, WantedSet, is_named_as_set,
+    ChainError, FolderSet, INDEX_COPY_END, SetsFolder, WantedSet, is_named_as_archive,
+    is_named_as_set,
 };
 pub use sources::Sources;
 pub use store::find::{CataloguedKind, FileVersions, Found, FoundVersion};

@@ -95,7 +95,7 @@ impl SetsFolder {
         for entry in std::fs::read_dir(folder)?.take(ARCHIVES_MAX) {
             let path = entry?.path();
             let name = path.file_name().map(|name| name.as_encoded_bytes()).unwrap_or_default();
-            if !name.starts_with(b".") && ENDS.iter().any(|end| name.ends_with(end.as_bytes())) {
+            if !name.starts_with(b".") && is_named_as_archive(name) {
                 paths.push(path);
             }
         }
@@ -267,6 +267,11 @@ fn read_set(path: &Path) -> Result<Option<FolderSet>, String> {
         }
         Err(error) => Err(text(&error)),
     }
+}
+
+/// Whether a file has a name as archives have.
+pub fn is_named_as_archive(name: &[u8]) -> bool {
+    ENDS.iter().any(|end| name.ends_with(end.as_bytes()))
 }
 
 /// Whether a file has a name that is given to sets: job, time, level, eight digits of the identity.

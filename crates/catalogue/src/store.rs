@@ -7,6 +7,8 @@ pub(crate) mod find;
 mod leaving;
 pub(crate) mod loading;
 pub(crate) mod looks;
+mod name_blocks;
+mod name_pattern;
 mod names;
 mod replace;
 pub(crate) mod sets;
@@ -30,6 +32,8 @@ const BUSY_MAX: Duration = Duration::from_secs(10);
 const STATEMENTS: usize = 64;
 /// Memory for pages of the file.
 const PAGES_KIB: i64 = 64 << 10;
+/// The same while a catalogue is made again: names come in no order.
+const PAGES_OF_REBUILD_KIB: i64 = 256 << 10;
 
 /// Why the catalogue cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -145,6 +149,7 @@ impl Catalogue {
         if is_empty(&transaction)? {
             transaction.execute_batch(tables::TABLES)?;
             transaction.execute_batch(tables::TABLES_OF_2)?;
+            transaction.execute_batch(tables::NODES_BY_NAME)?;
             transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             transaction.pragma_update(None, "user_version", CATALOGUE_VERSION)?;
         }
@@ -202,6 +207,7 @@ impl Catalogue {
         if transaction.pragma_query_value(None, "user_version", version)? == 1 {
             transaction.execute_batch(tables::TO_2)?;
             transaction.execute_batch(tables::TABLES_OF_2)?;
+            name_blocks::complete(&transaction)?;
             transaction.pragma_update(None, "user_version", CATALOGUE_VERSION)?;
         }
         transaction.commit()
@@ -236,7 +242,10 @@ impl Catalogue {
                 // Nobody else knows the file, and what a crash leaves of it is made anew.
                 catalogue.set_pragma("journal_mode", "DELETE")?;
                 catalogue.set_pragma("synchronous", "OFF")?;
+                catalogue.set_pragma("cache_size", &format!("-{PAGES_OF_REBUILD_KIB}"))?;
+                catalogue.execute("DROP INDEX nodes_by_name")?;
                 let filled = fill(&mut catalogue)?;
+                catalogue.execute(tables::NODES_BY_NAME)?;
                 catalogue.set_pragma("journal_mode", journal_mode(path))?;
                 Ok(filled)
             });
@@ -254,6 +263,10 @@ impl Catalogue {
 
     fn set_pragma(&self, name: &str, value: &str) -> Result<(), CatalogueError> {
         self.connection.pragma_update(None, name, value).map_err(|error| self.error(error))
+    }
+
+    fn execute(&self, statement: &str) -> Result<(), CatalogueError> {
+        self.connection.execute_batch(statement).map_err(|error| self.error(error))
     }
 
     /// The file.

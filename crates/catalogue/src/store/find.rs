@@ -7,13 +7,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Bound;
 
-use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use globset::{GlobBuilder, GlobMatcher};
 use rusqlite::{Connection, params};
 
-use super::names;
+use super::name_pattern::NamePattern;
 use super::sets::KnownSet;
 use super::versions::{COLUMNS, Content, Version};
 use super::{Catalogue, CatalogueError};
+use super::{name_blocks, names};
 
 /// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ struct Pattern<'g> {
     literal: Option<&'g [u8]>,
     /// What every name that matches begins with.
     start: &'g [u8],
-    name: GlobSet,
+    name: NamePattern,
     path: Option<GlobMatcher>,
 }
 
@@ -95,16 +96,10 @@ impl<'g> Pattern<'g> {
         Ok(Pattern {
             literal: special.is_none().then_some(last.as_bytes()),
             start: &last.as_bytes()[..special.unwrap_or(last.len())],
-            name: of_name(of_names)?,
+            name: NamePattern::new(of_names)?,
             path: is_path.then(|| compile(whole)).transpose()?,
         })
     }
-}
-
-/// A glob of names alone. A set knows the globs that are an end or a start and compares bytes; a
-/// single glob is always an expression, and there are millions of names.
-fn of_name(glob: &str) -> Result<GlobSet, globset::Error> {
-    GlobSetBuilder::new().add(GlobBuilder::new(glob).build()?).build()
 }
 
 impl Catalogue {
@@ -169,18 +164,21 @@ impl Catalogue {
         if let Some(name) = pattern.literal {
             return Ok(names::find(&self.connection, name)?.into_iter().collect());
         }
-        let end = behind_all(pattern.start);
-        let (query, end) = match end {
-            Bound::Excluded(end) => ("name >= ?1 AND name < ?2", end),
-            _ => ("name >= ?1 AND ?2 IS NOT NULL", Vec::new()),
-        };
-        let query = format!("SELECT id, name FROM names WHERE {query}");
-        let mut select = self.connection.prepare(&query)?;
-        let mut rows = select.query(params![pattern.start, end])?;
         let mut matching = Vec::new();
+        let Bound::Excluded(end) = behind_all(pattern.start) else {
+            name_blocks::each(&self.connection, &pattern.name.finder(), |number, name| {
+                if pattern.name.matches(name) {
+                    matching.push(number);
+                }
+            })?;
+            return Ok(matching);
+        };
+        let query = "SELECT id, name FROM names WHERE name >= ?1 AND name < ?2";
+        let mut select = self.connection.prepare(query)?;
+        let mut rows = select.query(params![pattern.start, end])?;
         while let Some(row) = rows.next()? {
             let name = row.get_ref(1)?.as_blob().unwrap_or_default();
-            if pattern.name.is_match(as_path(name)) {
+            if pattern.name.matches(name) {
                 matching.push(row.get(0)?);
             }
         }
@@ -244,7 +242,7 @@ impl Catalogue {
 }
 
 /// Which sets a version holds for that begins and ends with these keys.
-fn held_by(sets: &[KnownSet], first: i64, last: i64) -> std::ops::Range<usize> {
+pub(super) fn held_by(sets: &[KnownSet], first: i64, last: i64) -> std::ops::Range<usize> {
     let begin = sets.partition_point(|set| set.key < first);
     begin..sets.partition_point(|set| set.key <= last).max(begin)
 }

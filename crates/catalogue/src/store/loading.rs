@@ -11,7 +11,8 @@ use std::collections::HashMap;
 use archive::index::{FileRecord, RecordKind};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::names::Names;
+use super::name_blocks;
+use super::names::{Likely, Names};
 use super::sets::{self, SetDescription};
 use super::tables::{KIND_DIRECTORY, KIND_FILE, KIND_HARD_LINK};
 use super::versions::{self, Among, COLUMNS, Content, Stored, Version};
@@ -141,7 +142,7 @@ impl<'c> SetLoading<'c> {
         let mut loading = SetLoading {
             catalogue,
             transaction,
-            names: Names::default(),
+            names: Names::new(if last_node == 0 { Likely::New } else { Likely::Known }),
             attributes: HashMap::new(),
             kinds,
             set,
@@ -368,6 +369,7 @@ impl<'c> SetLoading<'c> {
             while !self.folders.is_empty() {
                 self.leave()?;
             }
+            name_blocks::complete(&self.transaction)?;
             sets::count(&self.transaction, self.set, self.counts)
         };
         let ended = end().and_then(|()| self.transaction.commit());

@@ -9,14 +9,26 @@ const BYTES_MAX: usize = 64 << 20;
 /// What an entry takes besides its bytes.
 const ENTRY_BYTES: usize = 64;
 
+/// What a name most likely is that is not at hand. To look for it in vain takes as long as to store
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Likely {
+    New,
+    Known,
+}
+
 /// Numbers of names; makes those that are missing.
-#[derive(Default)]
 pub(super) struct Names {
+    likely: Likely,
     at_hand: HashMap<Box<[u8]>, i64>,
     bytes: usize,
 }
 
 impl Names {
+    pub(super) fn new(likely: Likely) -> Names {
+        Names { likely, at_hand: HashMap::new(), bytes: 0 }
+    }
+
     /// The number of a name, which is stored if it was not.
     pub(super) fn number(
         &mut self,
@@ -26,12 +38,18 @@ impl Names {
         if let Some(number) = self.at_hand.get(name) {
             return Ok(*number);
         }
-        let number = match find(connection, name)? {
+        let known = match self.likely {
+            Likely::Known => find(connection, name)?,
+            Likely::New => None,
+        };
+        let number = match known {
             Some(number) => number,
             None => {
-                let mut insert =
-                    connection.prepare_cached("INSERT INTO names (name) VALUES (?1)")?;
-                insert.insert([name])?
+                let insert = "INSERT INTO names (name) VALUES (?1) ON CONFLICT DO NOTHING";
+                match connection.prepare_cached(insert)?.execute([name])? {
+                    0 => find(connection, name)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?,
+                    _ => connection.last_insert_rowid(),
+                }
             }
         };
         if self.bytes > BYTES_MAX {

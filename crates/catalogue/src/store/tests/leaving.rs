@@ -136,7 +136,8 @@ fn a_catalogue_of_version_1_becomes_one_of_this_version() {
     let path = folder.path().join("catalog.sqlite");
     let mut catalogue = Catalogue::open_or_create(&path).unwrap();
     add(&mut catalogue, 1, &tree(&[("a", file(1))]));
-    let back = "DROP TABLE looks; ALTER TABLE sets DROP COLUMN gone; PRAGMA user_version = 1;";
+    let back = "DROP TABLE looks; DROP TABLE name_blocks; ALTER TABLE sets DROP COLUMN gone; \
+                PRAGMA user_version = 1;";
     catalogue.connection.execute_batch(back).unwrap();
     drop(catalogue);
     let mut catalogue = Catalogue::open(&path).unwrap();
