@@ -57,16 +57,20 @@ pub fn print(
     }
 }
 
-/// Writes text to standard output, without control characters that a terminal would obey.
+/// Writes text to standard output, without control characters that a terminal would obey. The
+/// reader of a pipe may end early, as `head` does: it has what it wanted.
 ///
 /// # Errors
 /// When the write fails.
 pub fn to_standard_output(bytes: &[u8]) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
     let written = output.write_all(Printable::of(bytes).as_bytes()).and_then(|()| output.flush());
-    written.map_err(|error| {
+    written.or_else(|error| {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Ok(());
+        }
         let why = service::failure::with_causes(&error);
-        Failure::of(format!("cannot write standard output: {why}"), None)
+        Err(Failure::of(format!("cannot write standard output: {why}"), None))
     })
 }
 

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
-use crate::small_tree;
+use crate::{small_tree, takeup};
 
 /// Every command, with arguments with which it succeeds and prints something.
 const COMMANDS: [&str; 19] = [
@@ -69,5 +70,49 @@ fn what_nobody_can_read_is_no_success() {
             let _ = fs::remove_dir_all(folder.join(made));
             let _ = fs::remove_file(folder.join(made));
         }
+    }
+}
+
+/// Commands whose answers can be long.
+const LONG: [&str; 14] = [
+    "--help",
+    "backup --help",
+    "list -l set.tar",
+    "list --json set.tar",
+    "list sets/",
+    "verify set.tar --json",
+    "catalog find * --catalog c.sqlite",
+    "catalog find * --catalog c.sqlite --json",
+    "catalog sets --catalog c.sqlite",
+    "catalog add sets --catalog c.sqlite",
+    "catalog why sets/ tree/a",
+    "catalog forget sets/ --keep-last 1",
+    "rules",
+    "probe . --json",
+];
+
+/// `takeup ... | head`: who reads the answer has what it wanted, and that is no failure.
+#[test]
+fn a_reader_that_ends_early_is_no_failure() {
+    let directory = small_tree();
+    let folder = directory.path();
+    let run = |arguments: &str, output: Stdio| {
+        let mut command = takeup();
+        command.current_dir(folder).env("XDG_STATE_HOME", folder.join("state")).stdout(output);
+        let ended = command.args(arguments.split(' ')).stderr(Stdio::piped()).output().unwrap();
+        (ended.status.code(), String::from_utf8(ended.stderr).unwrap())
+    };
+    for made in ["backup tree --to set.tar", "backup tree --to sets/"] {
+        run(made, Stdio::null());
+    }
+    run("catalog add sets --catalog c.sqlite", Stdio::null());
+    for arguments in LONG {
+        let expected = run(arguments, Stdio::null());
+        assert!(matches!(expected.0, Some(0 | 2)), "{arguments}: {expected:?}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let (code, errors) = run(arguments, writer.into());
+        assert_eq!(code, expected.0, "{arguments}: {errors}");
+        assert!(!errors.to_lowercase().contains("pipe"), "{arguments}: {errors}");
     }
 }
