@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 use service::catalog::{
-    CatalogDiffRequest, CatalogFindRequest, CatalogLoadRequest, CatalogSetsRequest,
-    CatalogWhyRequest, ExistingCatalogue, MOST_PATHS,
+    CatalogDiffRequest, CatalogDuRequest, CatalogFindRequest, CatalogLoadRequest,
+    CatalogSetsRequest, CatalogWhyRequest, ExistingCatalogue, MOST_FOLDERS, MOST_PATHS,
 };
 use service::jobs::{JobsHistoryRequest, MOST_RUNS};
 use service::media::MediaRequest;
@@ -40,6 +40,7 @@ pub enum CatalogCommand {
     Rebuild(CatalogRebuildArgs),
     Find(CatalogFindArgs),
     Sets(CatalogSetsArgs),
+    Du(CatalogDuArgs),
     Why(CatalogWhyArgs),
     Diff(CatalogDiffArgs),
     Forget(CatalogForgetArgs),
@@ -49,8 +50,8 @@ pub enum CatalogCommand {
 
 /// Add archives to the catalogue
 ///
-/// Reads their indexes, not their contents. An archive that the catalogue has already is not added
-/// twice; if it was moved, the catalogue has its new place.
+/// Reads their indexes, and as a whole only those without one. An archive that the catalogue has
+/// already is not added twice; if it was moved, the catalogue has its new place.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -249,6 +250,27 @@ pub struct CatalogSetsArgs {
     place: PlaceArgs,
 }
 
+/// Say which folders have the bytes of the sets, and how they changed
+///
+/// What is in a folder, the most bytes first: in the newest set, how much more than in the set
+/// before, and of all versions that the sets have. Sizes are those of files before compression.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog du
+  takeup catalog du home/eva
+  takeup catalog du home/eva --json | jq '.series[].below[] | {path, bytes}'")]
+pub struct CatalogDuArgs {
+    /// A folder, as the archives have it [default: all that was backed up]
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// List at most so many folders and files
+    #[arg(long, value_name = "N", default_value_t = MOST_FOLDERS)]
+    most: usize,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
 /// Say why each set of a chain stored a file, or did not
 ///
 /// For the chain of the newest set of a folder. It reads the indexes in the folder and needs no
@@ -317,6 +339,19 @@ impl CatalogFindArgs {
     pub fn request(&self) -> CatalogFindRequest {
         let (glob, catalog) = (self.glob.clone(), self.place.catalog.clone());
         CatalogFindRequest { glob, most: self.most, catalog }
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.place.json
+    }
+}
+
+impl CatalogDuArgs {
+    /// What is asked for.
+    pub fn request(&self) -> CatalogDuRequest {
+        let (path, catalog) = (self.path.clone(), self.place.catalog.clone());
+        CatalogDuRequest { path, most: self.most, catalog }
     }
 
     /// Whether a document is printed.

@@ -26,6 +26,7 @@
 //! - `store::sets`: the sets that it knows.
 //! - `store::leaving`: sets that leave the catalogue.
 //! - `store::looks`: files that were looked at, so that they are not opened again.
+//! - `store::usage`: where the bytes of sets are.
 //! - `store::find`: files by a glob, and a folder as a set has it.
 
 mod index_file;
@@ -47,4 +48,5 @@ pub use store::find::{CataloguedKind, FileVersions, Found, FoundVersion};
 pub use store::loading::{Held, Loaded, SetRecord};
 pub use store::looks::{LOOKS_MAX, Look, Stamp};
 pub use store::sets::{KnownSet, SetDescription};
+pub use store::usage::{SeriesUsage, Usage};
 pub use store::{CATALOGUE_VERSION, Catalogue, CatalogueError};

@@ -13,6 +13,7 @@ mod names;
 mod replace;
 pub(crate) mod sets;
 mod tables;
+pub(crate) mod usage;
 mod versions;
 
 use std::io;

@@ -86,6 +86,10 @@ pub fn loaded(loaded: &CatalogLoaded) -> String {
             "{objects} in sets that are not in the catalogue: add the whole chain\n"
         ));
     }
+    if loaded.read_through > 0 {
+        let archives = counted(loaded.read_through, "archive has", "archives have");
+        text.push_str(&format!("{archives} no index: read as a whole\n"));
+    }
     if loaded.without_index > 0 {
         let files = counted(loaded.without_index, "file has", "files have");
         text.push_str(&format!("{files} no index of takeup: passed over\n"));

@@ -14,6 +14,7 @@
 //! - [`mod@media`]: the tapes that hold sets.
 //! - [`mod@jobs`]: what became of jobs, and the sets of a folder.
 //! - [`catalog`]: what a catalogue has.
+//! - [`catalog_du`]: where the bytes of its sets are.
 //! - [`tape`]: what a run adds about its tape.
 //! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
 //! - [`mod@bench`]: what the subcommands of `takeup bench` print.
@@ -46,6 +47,7 @@ pub mod calibration;
 pub mod captured;
 pub mod captures;
 pub mod catalog;
+pub mod catalog_du;
 pub mod comparison;
 pub mod device_tree;
 pub mod experiments;

@@ -7,7 +7,9 @@ mod answer;
 mod candidates;
 mod catch_up;
 mod diff;
+mod du;
 mod load;
+mod members;
 mod why;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +32,10 @@ pub(crate) use catch_up::{after_backup, after_run};
 pub use diff::{
     CatalogDiff, CatalogDiffAnswer, CatalogDiffRequest, Differing, DifferingKind, DifferingObject,
     DifferingObjectAnswer, diff,
+};
+pub use du::{
+    CatalogDu, CatalogDuAnswer, CatalogDuRequest, MOST_FOLDERS, SeriesUsageAnswer, UsageAnswer,
+    all_bytes, du,
 };
 pub use load::{CatalogLoaded, load};
 pub use why::{CatalogWhy, CatalogWhyAnswer, CatalogWhyRequest, WhyAnswer, WhyDay, because, why};

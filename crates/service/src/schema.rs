@@ -15,7 +15,7 @@ pub struct NamedSchema {
 }
 
 /// Those of the catalogue.
-fn catalog() -> [NamedSchema; 12] {
+fn catalog() -> [NamedSchema; 14] {
     [
         request::<crate::catalog::CatalogLoadRequest>("catalog add"),
         answer::<crate::catalog::CatalogLoadAnswer>(),
@@ -23,6 +23,8 @@ fn catalog() -> [NamedSchema; 12] {
         answer::<crate::catalog::CatalogFindAnswer>(),
         request::<crate::catalog::CatalogSetsRequest>("catalog sets"),
         answer::<crate::catalog::CatalogSetsAnswer>(),
+        request::<crate::catalog::CatalogDuRequest>("catalog du"),
+        answer::<crate::catalog::CatalogDuAnswer>(),
         request::<crate::catalog::CatalogWhyRequest>("catalog why"),
         answer::<crate::catalog::CatalogWhyAnswer>(),
         request::<crate::catalog::CatalogDiffRequest>("catalog diff"),

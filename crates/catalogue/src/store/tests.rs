@@ -11,6 +11,7 @@ use super::*;
 use crate::{CataloguedKind, Found, Loaded, SetDescription};
 
 mod leaving;
+mod usage;
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,6 +28,8 @@ pub struct CatalogLoadAnswer {
     pub elsewhere: u64,
     /// Files in the named folders that have no index.
     pub without_index: u64,
+    /// Archives without an index that were read as a whole.
+    pub read_through: u64,
     /// Archives that did not come in.
     pub left_out: Vec<LeftOutArchive>,
     pub seconds: f64,
@@ -183,6 +185,7 @@ impl CatalogLoaded {
             files: self.files,
             elsewhere: self.elsewhere,
             without_index: self.without_index,
+            read_through: self.read_through,
             left_out: self.left_out.clone(),
             seconds: self.seconds,
         }

@@ -1,8 +1,10 @@
 //! Files that may be archives, in the folders that are searched for them.
 
+use std::io::Read as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use archive::chunk::{Coding, StreamFormat};
 use base::escape::escape_path;
 use catalogue::Stamp;
 
@@ -63,15 +65,40 @@ impl Candidate {
         Candidate { path, time_seconds: status.mtime(), stamp, is_named }
     }
 
+    /// How the archive is compressed, as `--compress` takes it, by its first bytes.
+    pub(super) fn compression(&self) -> String {
+        let mut prefix = Vec::new();
+        let file = std::fs::File::open(&self.path);
+        let read = file.map(|file| file.take(StreamFormat::PREFIX_BYTES as u64));
+        let _ = read.and_then(|mut start| start.read_to_end(&mut prefix));
+        let name = match StreamFormat::detect(&prefix) {
+            StreamFormat::Compressed(Coding::Zstd) => "zstd",
+            StreamFormat::Compressed(Coding::Gzip) => "gzip",
+            StreamFormat::Plain | StreamFormat::Other(_) => "none",
+        };
+        name.to_owned()
+    }
+
     /// Whether it has a name as sets have.
     pub(super) fn is_set(&self) -> bool {
         let name = self.path.file_name().unwrap_or_default();
         catalogue::is_named_as_set(&name.to_string_lossy())
     }
 
+    /// Whether it is read as a whole where it has no index: a user means it, or its name is that of
+    /// an archive. What a set leaves to earlier ones only its index says.
+    pub(super) fn is_to_be_read(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default();
+        let is_incremental = self.is_set() && !name.to_string_lossy().contains("-full-");
+        let is_archive = catalogue::is_named_as_archive(name.as_encoded_bytes());
+        !is_incremental && (self.is_named || is_archive)
+    }
+
     /// As one that should have an index.
     pub(super) fn without_index(&self) -> LeftOutArchive {
-        let why = "its index is lost, damaged, or of a later version".to_owned();
+        let why = "its index is lost, damaged, or of a later version";
+        let reads = "; `takeup catalog add FILE` reads the archive";
+        let why = format!("{why}{}", if self.is_to_be_read() { reads } else { "" });
         LeftOutArchive { path: escape_path(&self.path), why }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive::index::{About, IndexError};
+use archive::index::{About, FileRecord, IndexError, IndexSection};
 use base::escape::escape_path;
 use catalogue::{
     Catalogue, CatalogueError, IndexFile, Loaded, Look, Places, SetDescription, SetRecord, Sources,
@@ -14,6 +14,7 @@ use device::source::Source;
 use flow::cancel::Cancel;
 
 use super::candidates::Candidate;
+use super::members::{Members, NoMembers};
 use super::{CatalogLoadRequest, ExistingCatalogue, LeftOutArchive, failure, place};
 use crate::failure::{Failure, with_causes};
 use crate::outcome::Outcome;
@@ -44,6 +45,8 @@ pub struct CatalogLoaded {
     pub elsewhere: u64,
     /// Files in the named folders that have no index.
     pub without_index: u64,
+    /// Archives without an index that were read as a whole.
+    pub read_through: u64,
     /// What was to come in and did not.
     pub left_out: Vec<LeftOutArchive>,
     pub seconds: f64,
@@ -97,6 +100,7 @@ pub fn load(request: &CatalogLoadRequest, cancel: &Cancel) -> Result<CatalogLoad
         known: loading.known,
         elsewhere: loading.elsewhere,
         without_index: loading.without_index,
+        read_through: loading.read_through,
         left_out: loading.left_out,
         seconds: begun.elapsed().as_secs_f64(),
     })
@@ -172,6 +176,7 @@ pub(super) struct Loading<'k> {
     known: u64,
     elsewhere: u64,
     without_index: u64,
+    read_through: u64,
     pub(super) left_out: Vec<LeftOutArchive>,
     /// What was found in files before.
     before: Option<&'k HashMap<PathBuf, Look>>,
@@ -199,7 +204,13 @@ impl<'k> Loading<'k> {
         };
         let mut candidates: Vec<(i64, Candidate)> = candidates.into_iter().map(order).collect();
         candidates.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
+        let looks = if self.before.is_none() { catalogue.looks()? } else { HashMap::new() };
         for (_, candidate) in candidates {
+            let look = looks.get(&candidate.path).filter(|look| look.set.is_some());
+            if look.is_some_and(|look| Some(look.stamp) == candidate.stamp) {
+                self.known += 1;
+                continue;
+            }
             self.take(&candidate, catalogue, cancel)?;
             if self.looks.len() >= LOOKS {
                 catalogue.note_looks(&std::mem::take(&mut self.looks))?;
@@ -222,22 +233,15 @@ impl<'k> Loading<'k> {
             }
         };
         let Some(index) = index_of(&source, candidate) else {
+            // A question must not take as long as reading archives.
+            if self.before.is_none() && candidate.is_to_be_read() {
+                return self.read_members(candidate, catalogue, cancel);
+            }
             self.without_index(candidate);
             return Ok(());
         };
         match add(&index, candidate, catalogue, cancel) {
-            Ok((loaded, set)) => {
-                match loaded {
-                    Loaded::Added { members, files, elsewhere } => {
-                        self.elsewhere += elsewhere;
-                        self.added += 1;
-                        self.members += members;
-                        self.files += files;
-                    }
-                    Loaded::Known => self.known += 1,
-                }
-                self.note(candidate, set);
-            }
+            Ok(added) => self.count(candidate, added),
             Err(RecordsEnd::Index(error)) => {
                 self.leave_out(candidate, with_causes(&error));
                 self.note(candidate, None);
@@ -245,6 +249,53 @@ impl<'k> Loading<'k> {
             Err(RecordsEnd::Load(error)) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Takes in an archive without an index, by reading all of it.
+    fn read_members(
+        &mut self,
+        candidate: &Candidate,
+        catalogue: &mut Catalogue,
+        cancel: &Cancel,
+    ) -> Result<(), LoadError> {
+        let members = match Members::read(&candidate.path, cancel) {
+            Err(NoMembers::Cancelled) => return Err(LoadError::Cancelled),
+            Ok(members) if members.members > 0 => members,
+            Err(NoMembers::Unreadable(why)) if candidate.is_named => {
+                self.leave_out(
+                    candidate,
+                    format!("it has no whole index, and cannot be read without: {why}"),
+                );
+                return Ok(());
+            }
+            _ => {
+                self.without_index(candidate);
+                return Ok(());
+            }
+        };
+        match add_members(&members, candidate, catalogue, cancel) {
+            Ok(added) => self.count(candidate, added),
+            Err(RecordsEnd::Index(error)) => self.leave_out(candidate, with_causes(&error)),
+            Err(RecordsEnd::Load(error)) => return Err(error),
+        }
+        self.read_through += 1;
+        if let Some(warning) = members.warning {
+            self.leave_out(candidate, format!("it came in as far as it can be read: {warning}"));
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, candidate: &Candidate, (loaded, set): (Loaded, Option<i64>)) {
+        match loaded {
+            Loaded::Added { members, files, elsewhere } => {
+                self.elsewhere += elsewhere;
+                self.added += 1;
+                self.members += members;
+                self.files += files;
+            }
+            Loaded::Known => self.known += 1,
+        }
+        self.note(candidate, set);
     }
 
     /// A set whose archive has lost its index stays, since its archive is there.
@@ -285,6 +336,40 @@ fn index_of(source: &Source, candidate: &Candidate) -> Option<IndexFile> {
         let length_bytes = source.length_bytes.filter(|_| is_alone)?;
         IndexFile::alone(Arc::clone(&source.file), length_bytes)
     })
+}
+
+/// Adds what was read of an archive without an index.
+fn add_members(
+    members: &Members,
+    candidate: &Candidate,
+    catalogue: &mut Catalogue,
+    cancel: &Cancel,
+) -> Result<(Loaded, Option<i64>), RecordsEnd> {
+    let section = IndexSection::Files;
+    let records = || {
+        let records = members.records();
+        records.map_err(|source| RecordsEnd::Index(IndexError::Read { section, source }))
+    };
+    let index_error = |record: Result<FileRecord, IndexError>| record.map_err(RecordsEnd::Index);
+    let set = SetDescription {
+        content: members.content,
+        time_seconds: candidate.time_seconds,
+        order_seconds: candidate.time_seconds,
+        place: candidate.path.clone(),
+        compression: candidate.compression(),
+        archive_bytes: members.archive_bytes,
+        sources: sources(records()?.map(|record| index_error(record).map(SetRecord::from)))?,
+    };
+    let loaded = catalogue.add(
+        &set,
+        records()?.map(|record| {
+            if cancel.check().is_err() {
+                return Err(RecordsEnd::Load(LoadError::Cancelled));
+            }
+            index_error(record)
+        }),
+    )?;
+    Ok((loaded, catalogue.number_of(&set)?))
 }
 
 fn add(

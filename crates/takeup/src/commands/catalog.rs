@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use arguments::catalog::{
-    CatalogArgs, CatalogCommand, CatalogDiffArgs, CatalogFindArgs, CatalogForgetArgs,
-    CatalogJobsArgs, CatalogMediaArgs, CatalogSetsArgs, CatalogWhyArgs,
+    CatalogArgs, CatalogCommand, CatalogDiffArgs, CatalogDuArgs, CatalogFindArgs,
+    CatalogForgetArgs, CatalogJobsArgs, CatalogMediaArgs, CatalogSetsArgs, CatalogWhyArgs,
 };
 use flow::cancel::Cancel;
-use service::catalog::{CatalogLoadRequest, CaughtUp, diff, find, load, sets, why};
+use service::catalog::{CatalogLoadRequest, CaughtUp, diff, du, find, load, sets, why};
 use service::failure::Failure;
 use service::jobs::history;
 use service::media::media;
@@ -24,6 +24,7 @@ pub fn run(arguments: &CatalogArgs) -> ExitCode {
         CatalogCommand::Rebuild(arguments) => run_load(&arguments.request(), arguments.json()),
         CatalogCommand::Find(arguments) => run_find(arguments),
         CatalogCommand::Sets(arguments) => run_sets(arguments),
+        CatalogCommand::Du(arguments) => run_du(arguments),
         CatalogCommand::Why(arguments) => run_why(arguments),
         CatalogCommand::Diff(arguments) => run_diff(arguments),
         CatalogCommand::Forget(arguments) => run_forget(arguments),
@@ -88,6 +89,18 @@ fn run_sets(arguments: &CatalogSetsArgs) -> ExitCode {
         print(&text, sets.outcome())
     });
     end(done, "catalog sets", form)
+}
+
+fn run_du(arguments: &CatalogDuArgs) -> ExitCode {
+    let form = Form::of(arguments.json());
+    let done = du(&arguments.request(), tell).and_then(|found| {
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&found.answer())),
+            Form::Text => report::catalog_du::du(&found),
+        };
+        print(&text, found.outcome())
+    });
+    end(done, "catalog du", form)
 }
 
 fn run_why(arguments: &CatalogWhyArgs) -> ExitCode {

@@ -137,3 +137,93 @@ fn what_a_catalogue_cannot_do_is_said_with_what_to_type() {
     text(here, &["catalog", "rebuild", "backups"], 0);
     text(here, &["catalog", "find", "a"], 0);
 }
+
+/// Archives of other programs, and ours whose index was cut off, come in all the same.
+#[test]
+fn archives_without_an_index_are_read() {
+    testkit::require!(GnuTar);
+    let directory = two_days();
+    let here = directory.path();
+    let other = here.join("other");
+    fs::create_dir(&other).unwrap();
+    for (day, name, options) in [(3, "old.tar", "-cf"), (4, "old.tgz", "-czf")] {
+        let archive = other.join(name);
+        let made = std::process::Command::new("tar")
+            .current_dir(here)
+            .args([options, archive.to_str().unwrap(), "./tree"])
+            .status()
+            .unwrap();
+        assert!(made.success());
+        // What has the same members and the same time is a copy.
+        let time = std::time::Duration::from_secs(1_790_000_000 + day * 86_400);
+        let file = fs::File::options().write(true).open(&archive).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + time).unwrap();
+    }
+    fs::write(other.join("notes.gz"), "no archive").unwrap();
+    let json = |arguments: &[&str], code: i32| -> Value {
+        let all = [arguments, &["--json", "--catalog", "own.sqlite"]].concat();
+        serde_json::from_slice(&{
+            let output = run(here, &all);
+            assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
+            output.stdout
+        })
+        .unwrap()
+    };
+    let added = json(&["catalog", "rebuild", "other"], 0);
+    assert_eq!((&added["added"], &added["read_through"]), (&2.into(), &2.into()));
+    assert_eq!(added["without_index"], 1);
+    // A question does not read them again, and finds all that they have.
+    let found = json(&["catalog", "find", "tree/**"], 0);
+    assert_eq!(found["caught_up"]["added"], 0);
+    let paths = found["files"].as_array().unwrap().iter().map(|file| file["path"].as_str());
+    let paths: Vec<&str> = paths.map(Option::unwrap).collect();
+    assert_eq!(paths, ["tree/a", "tree/b", "tree/b/c", "tree/b/new", "tree/link"]);
+    assert_eq!(found["files"][0]["versions"][0]["size_bytes"], 21);
+    let compressions: Vec<&Value> =
+        found["sets"].as_array().unwrap().iter().map(|set| &set["compression"]).collect();
+    assert!(compressions.contains(&&"gzip".into()) && compressions.contains(&&"none".into()));
+    let again = json(&["catalog", "add", "other"], 0);
+    assert_eq!((&again["known"], &again["read_through"]), (&2.into(), &0.into()));
+
+    // Ours, cut off where the index begins: what it has comes in, and the loss is told.
+    let known = json(&["catalog", "add", "backups/monday.tar"], 0);
+    assert_eq!((&known["added"], &known["read_through"]), (&1.into(), &0.into()));
+    let sets = json(&["catalog", "sets"], 0);
+    let is_monday = |set: &&Value| set["place"].as_str().unwrap().ends_with("monday.tar");
+    let end = sets["sets"].as_array().unwrap().iter().find(is_monday).unwrap();
+    let end = end["archive_bytes"].as_u64().unwrap() as usize;
+    let bytes = fs::read(here.join("backups/monday.tar")).unwrap();
+    fs::create_dir(here.join("cut")).unwrap();
+    fs::write(here.join("cut/monday.tar"), &bytes[..end]).unwrap();
+    let output = run(here, &["catalog", "rebuild", "cut", "--json", "--catalog", "own.sqlite"]);
+    let cut: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&cut["added"], &cut["files"]), (&1.into(), &3.into()), "{cut}");
+    let found = json(&["catalog", "find", "empty"], 0);
+    assert_eq!(found["total"], 1);
+}
+
+#[test]
+fn where_the_bytes_are_is_told_folder_by_folder() {
+    let directory = two_days();
+    let here = directory.path();
+    text(here, &["catalog", "add", "backups"], 0);
+    let told = text(here, &["catalog", "du"], 0);
+    let lines: Vec<&str> = told.lines().map(str::trim_end).collect();
+    assert!(lines[0].starts_with("tree: 2 sets from 2026-09-21 to 2026-09-22, in /"), "{told}");
+    assert_eq!(lines[1], " newest set      change  all versions");
+    assert_eq!(lines[2], "     100 kB        +3 B        100 kB  tree/b/");
+    assert_eq!(lines[3], "       21 B        +8 B          34 B  tree/a");
+    assert_eq!(lines[4], "     100 kB       +11 B        100 kB  all");
+    assert!(lines[5].starts_with("set 2 of 2026-09-22 "), "{told}");
+    assert!(lines[5].ends_with(": +11 B, most of it in tree/a (+8 B)"), "{told}");
+    let one = text(here, &["catalog", "du", "--most", "1"], 0);
+    assert!(one.contains("21 B        +8 B          34 B  1 other: --most lists more"), "{one}");
+    let json: Value =
+        serde_json::from_str(&text(here, &["catalog", "du", "tree/b", "--json"], 0)).unwrap();
+    let below = &json["series"][0]["below"];
+    assert_eq!(below[0]["path"], "tree/b/c");
+    assert_eq!(below[1]["bytes"], serde_json::json!([0, 3]));
+    assert_eq!(json["series"][0]["bytes"], serde_json::json!([100_000, 100_003]));
+    let nothing = text(here, &["catalog", "du", "nowhere"], 1);
+    assert!(nothing.contains("no set of the catalogue has a file with content at nowhere"));
+}

@@ -18,8 +18,11 @@ fn proposed(line: &[&str]) -> Vec<String> {
         words[last],
         words[before]
     );
+    // Longer than an argument may be.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), script).unwrap();
     let mut bash = Command::new("bash");
-    let output = bash.args(["--norc", "-c", &script]).stdin(Stdio::null()).output().unwrap();
+    let output = bash.arg("--norc").arg(file.path()).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }

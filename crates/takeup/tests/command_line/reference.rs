@@ -37,8 +37,8 @@ const COMMANDS: [&str; 22] = [
 const SIMULATIONS: [&str; 5] = ["tape", "disk", "status", "load", "eject"];
 
 /// Commands of `takeup tune`.
-const CATALOGUES: [&str; 9] =
-    ["add", "rebuild", "find", "sets", "why", "diff", "forget", "jobs", "media"];
+const CATALOGUES: [&str; 10] =
+    ["add", "rebuild", "find", "sets", "du", "why", "diff", "forget", "jobs", "media"];
 const TUNINGS: [&str; 7] = ["readahead", "queue", "set", "show", "revert", "confirm", "persist"];
 
 /// Commands of `takeup bench`.

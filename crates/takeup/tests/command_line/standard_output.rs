@@ -74,7 +74,7 @@ fn what_nobody_can_read_is_no_success() {
 }
 
 /// Commands whose answers can be long.
-const LONG: [&str; 14] = [
+const LONG: [&str; 15] = [
     "--help",
     "backup --help",
     "list -l set.tar",
@@ -84,6 +84,7 @@ const LONG: [&str; 14] = [
     "catalog find * --catalog c.sqlite",
     "catalog find * --catalog c.sqlite --json",
     "catalog sets --catalog c.sqlite",
+    "catalog du --catalog c.sqlite",
     "catalog add sets --catalog c.sqlite",
     "catalog why sets/ tree/a",
     "catalog forget sets/ --keep-last 1",
