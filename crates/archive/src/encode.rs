@@ -164,7 +164,7 @@ pub fn encode_end_of_archive(out: &mut Vec<u8>) {
     out.resize(out.len() + 2 * UNIT_BYTES, 0);
 }
 
-/// Appends a pax global header with `records` in the order given.
+/// Appends a pax global header with `records` in the order given; its name is for people.
 ///
 /// # Errors
 /// `Nul`, `Empty` or `Keyword` for a keyword that no reader could restore, `ExtendedTooLarge`.
@@ -173,14 +173,14 @@ pub fn encode_global_header(
     records: &[Record<'_>],
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    for (keyword, _) in records {
+    let mut bytes = 0;
+    for (keyword, value) in records {
         check_text("keyword", keyword)?;
         if keyword.contains(&b'=') {
             return Err(EncodeError::Keyword);
         }
+        bytes += pax::record_bytes(keyword.len(), value.len());
     }
-    let sizes = records.iter().map(|(key, value)| pax::record_bytes(key.len(), value.len()));
-    let bytes: usize = sizes.sum();
     if bytes as u64 > EXTENDED_BYTES_MAX {
         return Err(EncodeError::ExtendedTooLarge { bytes: bytes as u64 });
     }
@@ -565,9 +565,7 @@ fn fill_path(plan: &Plan<'_>, unit: &mut Unit) {
 
 /// Fills the header of an extended (`x`) or global (`g`) header into a copy of the template.
 fn fill_extended_header(typeflag: u8, base: &[u8], records_bytes: usize, unit: &mut Unit) {
-    let directory = b"PaxHeaders/";
-    unit[..directory.len()].copy_from_slice(directory);
-    put_text(&mut unit[directory.len()..NAME.end], base);
+    put_text(&mut unit[NAME], &[b"PaxHeaders/", base].concat());
     header::put_octal(&mut unit[MODE], 0o644);
     header::put_octal(&mut unit[SIZE], records_bytes as u64);
     unit[TYPEFLAG] = typeflag;

@@ -264,8 +264,8 @@ impl Label {
         text
     }
 
-    /// What the header is called, for those who look at a tape with `dd | head`: readers of tar pass
-    /// over it.
+    /// What the header is called, for those who look at a tape with `dd | head`. Readers of tar
+    /// pass over it.
     fn header_name(&self) -> String {
         let host = self.host.as_ref().map(|host| format!("{} ", host.as_str()));
         let set = self.chain.as_ref().map(|set| format!("{} ", set.words()));

@@ -85,7 +85,7 @@ pub struct BackupArgs {
 
 /// Options for sets of a chain.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Sets in a folder")]
+#[command(next_help_heading = "Sets in a folder or on tape")]
 struct SetArgs {
     /// Store only what has changed since the last set of the job; TARGET is a folder of sets, or a
     /// tape

@@ -197,8 +197,8 @@ pub struct CatalogMediaArgs {
     /// The file with the jobs
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Read the indexes on the tape in this drive first, of sets of this machine that are not known:
-    /// after what was known of tapes is lost
+    /// Read the indexes on the tape in this drive first, of sets of this machine that are not
+    /// known: after what was known of tapes is lost
     #[arg(long, value_name = "DEVICE")]
     read: Option<PathBuf>,
     /// Print a JSON document

@@ -66,8 +66,8 @@ pub struct RestoreArgs {
     /// Of a folder or tapes with sets of several jobs: the job
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
-    /// Of a set whose chain has a gap (an archive or a tape is lost): restore what is left, and name
-    /// the rest
+    /// Of a set whose chain has a gap (an archive or a tape is lost): restore what is left, and
+    /// name the rest
     #[arg(hide_short_help = true, long)]
     partial: bool,
     /// Only say which tapes are needed, in which order, what is read of each and how long it takes

@@ -56,7 +56,8 @@ pub fn service_unit(name: &JobName, job: &Job, settings: &UnitSettings<'_>) -> S
     } else if !settings.is_users {
         let _ = write!(
             unit,
-            "ProtectSystem=strict\nReadWritePaths={target}-/var/tmp -/tmp\nProtectKernelModules=yes\n\
+            "ProtectSystem=strict\nReadWritePaths={target}-/var/tmp -/tmp\n\
+             ProtectKernelModules=yes\n\
              ProtectKernelTunables=yes\nProtectKernelLogs=yes\nProtectControlGroups=yes\n\
              ProtectClock=yes\nProtectHostname=yes\nRestrictNamespaces=yes\n\
              RestrictSUIDSGID=yes\nRestrictAddressFamilies=AF_UNIX AF_NETLINK\n\

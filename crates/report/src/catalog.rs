@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use archive::index::{About, EntryState};
 use archive::label::hex;
@@ -187,14 +188,19 @@ fn version_line(
 fn command(file: &FileVersions, sets: &HashMap<i64, &KnownSet>) -> String {
     let last = file.versions.last().and_then(|version| version.sets.last());
     let Some(set) = last.and_then(|number| sets.get(number)) else { return String::new() };
-    let is_on_tape = set.place.extension().is_some_and(|end| end == "takeup-index");
+    // Copies of indexes of sets on tape, which the program keeps itself.
+    let is_kept = |folder: &Path| folder.ends_with("takeup/tape-sets");
+    let is_on_tape = set.place.parent().is_some_and(is_kept);
+    if set.place.extension().is_some_and(|end| end == "takeup-index") && !is_on_tape {
+        return String::new();
+    }
     let (place, path) = (escape_path(&set.place), escape(&file.path));
     if place.as_bytes() != set.place.as_os_str().as_bytes() || path.as_bytes() != file.path {
         return String::new();
     }
     let path = quoted(&path);
     let from = match (set.identity, set.place.parent()) {
-        // The copy of its index: which drive, the user knows.
+        // Which drive, the user knows.
         (Some(identity), _) if is_on_tape => format!("/dev/nst0 --set {}", &hex(&identity)[..8]),
         (None, _) if is_on_tape => return String::new(),
         // Its archive has what has changed, the others of the chain have the rest.

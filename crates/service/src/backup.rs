@@ -269,7 +269,8 @@ pub(crate) fn backup_for(
     Ok(BackupDone { to: path.clone(), summary, set: report.set, tape, unread, list })
 }
 
-/// Who writes down what becomes of media. Outside of chains, only where there is an account of them.
+/// Who writes down what becomes of media. Outside of chains, only where there is an account of
+/// them.
 fn media_log(set: Option<&NewSet>) -> Option<Arc<Log>> {
     if let Some(set) = set {
         return set.tape.as_ref().map(|tape| Arc::clone(&tape.log));

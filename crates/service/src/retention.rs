@@ -193,6 +193,11 @@ impl ForgetDone {
 /// When the folder has no such set or job, a set is needed by one that is kept, or an archive
 /// cannot be removed.
 pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
+    if request.apply && sets::is_tape_drive(&request.from) {
+        let hint = "a run of a job writes over tapes of which its rule keeps nothing; `takeup \
+                    catalog media` says which";
+        return Err(Failure::of("sets on tape are not removed one by one", Some(hint)));
+    }
     sets::read(&request.from)?;
     // Nobody may add a set to a chain while it goes.
     let _lock = if request.apply { Some(FolderLock::take(&request.from)?) } else { None };

@@ -6,6 +6,7 @@
 mod changed;
 mod entries;
 mod lock;
+mod on_tape;
 mod wanted;
 
 use std::num::NonZero;
@@ -20,8 +21,6 @@ use base::calendar::time_text;
 use base::escape::escape_path;
 use base::failures::with_causes;
 use catalogue::{ChainError, FolderSet, SetsFolder, WantedSet};
-use device::tape::TapeDrive;
-use flow::cancel::Cancel;
 use flow::monitor::{Level, Monitor, Notice};
 use jobs::JobName;
 use runs::backup::SetOptions;
@@ -144,7 +143,7 @@ pub fn is_folder(path: &Path) -> bool {
 pub(crate) struct NewSet {
     pub(crate) path: PathBuf,
     pub(crate) options: SetOptions,
-    /// Of a set on tape.
+    /// What else it has where it goes to tape.
     pub(crate) tape: Option<NewTapeSet>,
     /// The list of changes, if one was named.
     pub(crate) list: Option<ListUsed>,
@@ -187,52 +186,11 @@ impl NewSet {
                         it out with --exclude";
             tell(monitor, folder, text.to_owned());
         }
-        let place = Place { known: &known, path: folder, account: None };
+        let place = Place { known: &known, path: folder, tape: None };
         let end = archive_end(compression);
         let (options, list) = options(request, sources, &place, end, monitor)?;
         let path = folder.join(own_name(&options.about));
         Ok(NewSet { path, options, tape: None, list, _lock: lock })
-    }
-
-    /// Chooses the place in a chain of a set that goes to the tape in a drive. What is known of the
-    /// sets before it is in the copies of their indexes; where there is none of the job, on the tape.
-    pub(crate) fn plan_on_tape(
-        request: &BackupRequest,
-        drive: Arc<dyn TapeDrive>,
-        hold: Hold<'_>,
-        cancel: &Cancel,
-        monitor: &dyn Monitor,
-    ) -> Result<NewSet, Failure> {
-        let job = job(request);
-        check_job(job)?;
-        let sources = sources(request)?;
-        let tape_sets = TapeSets::of_this_user()?;
-        let lock = match hold {
-            Hold::Take => Some(tape_sets.lock(job)?),
-            Hold::Held(_) | Hold::None => None,
-        };
-        if !matches!(hold, Hold::None) {
-            tape_sets.know_last_of(drive, job, cancel)?;
-        }
-        let known = tape_sets.read()?;
-        tell_unusable(monitor, &known.unusable);
-        let account = tape_sets.account()?;
-        let path = tape_sets.folder();
-        let place = Place { known: &known, path, account: Some(&account) };
-        let (options, list) = options(request, sources, &place, "", monitor)?;
-        let copy = match hold {
-            Hold::None => None,
-            _ => match tape_sets.begin_copy(&own_name(&options.about)) {
-                Ok(copy) => Some(copy),
-                Err(failure) => {
-                    let text = format!("no copy of the index can be kept: {}", failure.message());
-                    tell(monitor, tape_sets.folder(), text);
-                    None
-                }
-            },
-        };
-        let tape = NewTapeSet { copy, log: tape_sets.log(Some(job)) };
-        Ok(NewSet { path: request.to.clone(), options, tape: Some(tape), list, _lock: lock })
     }
 }
 
@@ -252,16 +210,28 @@ struct Place<'a> {
     known: &'a SetsFolder,
     /// The folder of the sets, or of what is known of them.
     path: &'a Path,
-    /// Of sets on tape: what became of the media.
-    account: Option<&'a Account>,
+    /// Of sets on tape.
+    tape: Option<Tapes<'a>>,
+}
+
+/// What else is known of sets on tape.
+#[derive(Clone, Copy)]
+struct Tapes<'a> {
+    /// What became of the media.
+    account: &'a Account,
+    /// Whether the run may write over whatever is in the drive.
+    overwrites: bool,
 }
 
 impl Place<'_> {
     /// Why a set of the chain cannot be read any more. A tape need not be known to be there.
     fn gap(&self, parent: &FolderSet) -> Option<String> {
-        let Some(account) = self.account else {
+        let Some(Tapes { account, overwrites }) = self.tape else {
             return self.known.chain_of(parent).err().map(|error| error.to_string());
         };
+        if overwrites {
+            return Some("what is written over may be what the set would count on".to_owned());
+        }
         let lost = |link: &&ChainSet| account.is_written_over(link.set);
         let lost = parent.about.chain.iter().find(lost)?;
         let (set, lost) = (parent.name(), &lost.name);

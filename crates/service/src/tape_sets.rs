@@ -1,9 +1,9 @@
 //! What this user knows of sets of chains on tape without a tape: a copy of each set's index, and
 //! which medium holds what.
 //!
-//! The tapes have all of it. The copies spare the way there: a run needs the index of the set before
-//! it, which may lie on another tape than that in the drive, and a restore asks for the media that
-//! it needs alone. Copies that are lost are made again from the tapes.
+//! The tapes have all of it. The copies spare the way there: a run needs the index of the set
+//! before it, which may lie on another tape than that in the drive, and a restore asks for the
+//! media that it needs alone. Copies that are lost are made again from the tapes.
 
 mod account;
 
@@ -70,6 +70,11 @@ impl TapeSets {
         Ok(TapeSets { folder })
     }
 
+    /// The same, for those who can do without: where there is no folder, nothing is known.
+    pub(crate) fn for_reading() -> TapeSets {
+        TapeSets::of_this_user().unwrap_or_else(|_| TapeSets { folder: PathBuf::new() })
+    }
+
     /// The folder with the copies.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -87,6 +92,18 @@ impl TapeSets {
     pub(crate) fn lock(&self, job: &str) -> Result<FolderLock, Failure> {
         self.make()?;
         FolderLock::take_for_job(&self.folder, job)
+    }
+
+    /// The same; `None` where the folder cannot be written to: then nothing is noted, either.
+    ///
+    /// # Errors
+    /// When another run of the job is going on.
+    pub(crate) fn lock_if_possible(&self, job: &str) -> Result<Option<FolderLock>, Failure> {
+        let access = || rustix::fs::access(&self.folder, rustix::fs::Access::WRITE_OK);
+        if self.make().is_err() || access().is_err() {
+            return Ok(None);
+        }
+        self.lock(job).map(Some)
     }
 
     fn make(&self) -> Result<(), Failure> {

@@ -367,7 +367,7 @@ pub struct SetOnVolume {
     pub time_seconds: u64,
     /// The machine that wrote it, if the label has it.
     pub host: Option<String>,
-    /// Which set of a chain it is.
+    /// Its job, level and parent, of a set of a chain.
     pub chain: Option<LabelledSet>,
     /// Number of the volume in the set.
     pub volume: u32,

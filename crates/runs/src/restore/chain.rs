@@ -45,7 +45,7 @@ pub struct ChainPart {
 /// What becomes of a restore where a set of the chain is not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LostParts {
-    /// It ends.
+    /// Nothing more is restored.
     #[default]
     End,
     /// What only that set has is named, and the rest comes back.

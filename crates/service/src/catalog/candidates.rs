@@ -46,7 +46,7 @@ impl Candidate {
                 found.push(Candidate::of(path, &status, true));
             } else {
                 let why = if device::tape::find(&path).is_some() {
-                    "sets on tape do not come in yet: `takeup list DEVICE --sets` lists them"
+                    "sets on tape come in by `takeup catalog media --read DEVICE`"
                 } else {
                     "it is neither a file nor a folder"
                 };

@@ -281,8 +281,8 @@ impl Run<'_> {
         self.call_always(Moment::AfterBackup, None);
     }
 
-    /// Media that the run may write over: those of which the rule keeps nothing. What replaces their
-    /// sets is written before.
+    /// Media that the run may write over: those of which the rule keeps nothing, as it is before
+    /// the run.
     fn freed_media(&mut self) -> Vec<[u8; 16]> {
         let Some(keep) = self.job.keep.filter(|_| self.job.to.is_tape()) else { return Vec::new() };
         let freed = sets::read(self.to())

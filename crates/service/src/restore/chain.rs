@@ -62,7 +62,7 @@ pub(super) fn restore_from_tape(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<RestoreDone, Failure> {
-    let tape_sets = TapeSets::of_this_user()?;
+    let tape_sets = TapeSets::for_reading();
     let (set, selection) = (request.tape.set.as_ref(), &request.set);
     let named = tape_sets.wanted(drive, set, selection, cancel)?;
     let options = options(request, cancel, changer)?;

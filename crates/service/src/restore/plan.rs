@@ -115,8 +115,8 @@ impl RestorePlanDone {
     }
 }
 
-/// Says what a restore from tape would need. Nothing is restored; the tape in the drive is read only
-/// where it has to say which set is meant.
+/// Says what a restore from tape would need. Nothing is restored; the tape in the drive is read
+/// only where it has to say which set is meant.
 ///
 /// # Errors
 /// When it is no tape drive, there is no such set, or none of the paths is in it.
@@ -130,7 +130,7 @@ pub fn restore_plan(
         return Err(Failure::of(message, Some("of a folder every archive is at hand")));
     };
     let drive = Arc::new(drive);
-    let tape_sets = TapeSets::of_this_user()?;
+    let tape_sets = TapeSets::for_reading();
     let (set, selection) = (request.tape.set.as_ref(), &request.set);
     let wanted = match tape_sets.wanted(drive.clone(), set, selection, cancel)? {
         Some(wanted) => wanted,

@@ -37,7 +37,7 @@ enum MediaEvent {
         /// `None`: the set is of no job.
         job: Option<String>,
     },
-    /// All that was on a medium is written over.
+    /// Its sets are gone, and what counts on them.
     WrittenOver { medium: String },
     /// A set has ended early: nothing counts on it.
     Abandoned { set: String },
@@ -111,8 +111,8 @@ impl Account {
         account
     }
 
-    /// The media none of whose sets is needed. `goes` says of a set of a job whether it is known, and
-    /// not kept.
+    /// The media none of whose sets is needed. `goes` says of a set of a job whether it is known,
+    /// and not kept.
     pub(crate) fn freed(&self, goes: impl Fn(&str) -> bool) -> Vec<&MediumAccount> {
         let is_needed = |set: &String| !self.abandoned.contains(set) && !goes(set);
         let is_free =

@@ -1,5 +1,5 @@
-//! A job whose sets go to tape: which media it writes over, what comes back after each kind of loss,
-//! and how long that takes.
+//! A job whose sets go to tape: which media it writes over, what comes back after each kind of
+//! loss, and which media a restore asks for.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ impl Site {
     fn new(more: &str, options: &[&str]) -> Site {
         let site = Site { place: Place::new(""), drive: Drive::with(options) };
         let (home, tape) = (site.place.path("home"), site.drive.tape());
-        let changer = site.changer();
+        let changer = site.changer(MEDIA);
         let text = format!(
             "[jobs.homes]\nsources = ['{}']\nto = '{}'\nchange-command = '{changer}'\n{more}",
             home.display(),
@@ -51,13 +51,13 @@ impl Site {
         self.place.text(&[&arguments[..], new].concat(), 0);
     }
 
-    /// Loads the cartridges one after the other, and knows nothing of what is on them.
-    fn changer(&self) -> String {
+    /// Loads so many cartridges one after the other, and knows nothing of what is on them.
+    fn changer(&self, media: u32) -> String {
         let script = self.drive.folder().join("next");
         let (folder, drive) = (self.drive.folder().display(), self.drive.path());
         let text = format!(
             "#!/bin/sh -e\nnumber=$(cat {folder}/number)\n\
-             number=$((number % {MEDIA} + 1))\necho $number >{folder}/number\n\
+             number=$((number % {media} + 1))\necho $number >{folder}/number\n\
              [ -e {folder}/m$number ] || exec {0} $TAKEUP_ATTEMPT\n\
              {takeup} sim load {drive} {folder}/m$number\n\
              echo $TAKEUP_ACTION m$number >>{folder}/asked\n",
@@ -203,6 +203,7 @@ fn a_month_of_runs_over_five_tapes() {
     let next = site.place.job(&[], 0);
     assert_eq!(next["backup"]["set"]["chain"].as_array().unwrap().len(), chain + 1, "{next:#}");
     // What the tapes hold is read again.
+    site.changer(MEDIA + 1);
     for number in 1..=MEDIA + 1 {
         site.load(number);
         let tape = site.drive.tape();

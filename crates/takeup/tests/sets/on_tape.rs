@@ -187,6 +187,10 @@ fn a_set_counts_on_the_tape_where_nothing_else_is_known() {
     std::thread::sleep(TICK);
     let next = site.backup(&[]);
     assert_eq!(next["set"]["level"], 1, "{next:#}");
+    let set = &next["set"]["set"].as_str().unwrap()[..8];
+    let found = site.text(&["catalog", "find", "tree/new"], 0);
+    let command = format!("takeup restore /dev/nst0 --set {set} tree/new --into DIR");
+    assert!(found.contains(&command), "{found}");
     assert_eq!((stored(&next, "new"), stored_in_all(&next)), (1, 2), "{next:#}");
     assert_eq!(next["set"]["chain"].as_array().unwrap().len(), 2);
     // Of another machine's sets nothing is known here.
@@ -279,6 +283,43 @@ fn a_lost_medium_is_named_and_the_rest_comes_back() {
     for (path, object) in &part {
         assert_eq!(was.get(path), Some(object), "{path:?}");
     }
+}
+
+#[test]
+fn nothing_counts_on_what_the_run_itself_writes_over() {
+    testkit::require!(Fuse);
+    let site = Site::new();
+    let tree = site.here().join("tree");
+    fs::create_dir(&tree).unwrap();
+    noise(tree.join("first"), 1, 100_000);
+    std::thread::sleep(TICK);
+    site.backup(&[]);
+    noise(tree.join("second"), 2, 100_000);
+    std::thread::sleep(TICK);
+    let next = site.backup(&["--overwrite"]);
+    assert_eq!((&next["set"]["level"], stored(&next, "full")), (&0.into(), 3), "{next:#}");
+    site.text(&["restore", "drive/nst0", "--into", "whole"], 0);
+    assert_same(&snapshot(&tree), &snapshot(&site.here().join("whole/tree")), "the last day");
+}
+
+#[test]
+fn what_is_known_of_tapes_is_never_needed() {
+    testkit::require!(Fuse);
+    let site = Site::new();
+    let tree = site.here().join("tree");
+    fs::create_dir(&tree).unwrap();
+    noise(tree.join("first"), 1, 100_000);
+    std::thread::sleep(TICK);
+    // In the place of the state there is a file.
+    fs::write(site.here().join("state"), "no folder").unwrap();
+    let to = ["backup", "tree", "--to", "drive/nst0", "--incremental"];
+    let said = site.text(&to, 2);
+    assert!(said.contains("set 1: a full set, 2 objects stored"), "{said}");
+    assert!(said.contains("no copy of the index can be kept"), "{said}");
+    site.text(&["restore", "drive/nst0", "--into", "out"], 0);
+    assert_same(&snapshot(&tree), &snapshot(&site.here().join("out/tree")), "the day");
+    let refused = site.text(&["catalog", "forget", "drive/nst0", "--keep-last", "1", "--yes"], 1);
+    assert!(refused.contains("sets on tape are not removed one by one"), "{refused}");
 }
 
 #[test]

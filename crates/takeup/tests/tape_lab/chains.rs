@@ -79,7 +79,7 @@ fn a_chain_goes_over_cartridges_and_back() {
     let site = Site::new("chain");
     let home = site.path("home");
     let mut days: Vec<(Contents, String)> = Vec::new();
-    for run in 0..9_usize {
+    for run in 0..15_usize {
         let mut random = testkit::samples::Random::numbered(run as u64 + 1);
         let content: Vec<u8> = (0..150_000).map(|_| random.index(256) as u8).collect();
         fs::write(home.join(format!("new-{}", run % 4)), content).unwrap();

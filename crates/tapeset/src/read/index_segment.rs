@@ -41,8 +41,8 @@ pub struct TapeIndex {
 }
 
 impl TapeIndex {
-    /// The index of a set, in a copy of it that was kept in a file; `None` if it is no whole one, or
-    /// does not say where the set is.
+    /// The index of a set, in a copy of it that was kept in a file; `None` if it is no whole one,
+    /// or does not say where the set is.
     ///
     /// # Errors
     /// When the file cannot be read.

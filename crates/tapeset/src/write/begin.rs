@@ -118,14 +118,7 @@ fn make_ready(
         Err(error) if is_given_away(&error, used, allowed) => First::Foreign,
         Err(error) => return Err(error.into()),
     };
-    if let First::Ours(label) = &first
-        && let Some(earlier) = used.iter().find(|used| used.medium == label.medium)
-    {
-        return Err(Unfit::Refused(match earlier.volume {
-            Some(volume) => Refused::SameSet { volume },
-            None => Refused::Full,
-        }));
-    }
+    check_unused(&first, used)?;
     let before = match &first {
         First::Ours(label) => Some(label.medium),
         _ => None,
@@ -150,6 +143,18 @@ fn make_ready(
     volume.tape.set_block_mode(block_mode)?;
     volume.label_seconds = label_seconds;
     Ok(volume)
+}
+
+/// Refuses a medium that this set has used already.
+fn check_unused(first: &First, used: &[UsedMedium]) -> Result<(), Unfit> {
+    let First::Ours(label) = first else { return Ok(()) };
+    match used.iter().find(|used| used.medium == label.medium) {
+        None => Ok(()),
+        Some(UsedMedium { volume: Some(volume), .. }) => {
+            Err(Unfit::Refused(Refused::SameSet { volume: *volume }))
+        }
+        Some(UsedMedium { volume: None, .. }) => Err(Unfit::Refused(Refused::Full)),
+    }
 }
 
 fn unfit_to_open(error: OpenError) -> Unfit {
