@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::Answer;
 use crate::failure::Failure;
 use crate::retention::fates_at;
-use crate::tape_sets::TapeSets;
+use crate::tape_sets::{TapeSets, Whose};
 use crate::tape_source::no_tape;
 
 /// Which media.
@@ -69,7 +69,8 @@ pub fn media(request: &MediaRequest, cancel: &Cancel) -> Result<MediaAnswer, Fai
             let hint = "name a tape drive: /dev/nst0 is the first";
             no_tape("--read", path, hint)
         })?;
-        tape_sets.adopt_ours(Arc::new(drive), cancel)?;
+        let known = tape_sets.read()?;
+        tape_sets.adopt_unknown(Arc::new(drive), &known, Whose::Ours, cancel)?;
     }
     let known = tape_sets.restorable()?;
     let account = tape_sets.account()?;

@@ -39,6 +39,9 @@ use crate::sets::{self, FolderLock, Gaps, SetSelection, WantedChain};
 use crate::state;
 use crate::tape_source::SetWanted;
 
+/// A folder that can be neither there nor made.
+const NOWHERE: &str = "/dev/null/tape-sets";
+
 /// A set on tape that is to be restored.
 pub(crate) struct OnTape {
     pub(crate) about: About,
@@ -49,6 +52,14 @@ pub(crate) struct OnTape {
     pub(crate) doubts: Option<WantedChain>,
     /// Holds copies of indexes that were read from the tape in the drive.
     _scratch: Option<Scratch>,
+}
+
+/// Which sets on a tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Those that this machine wrote.
+    Ours,
+    Anybodys,
 }
 
 /// The copies of indexes of a user.
@@ -72,7 +83,8 @@ impl TapeSets {
 
     /// The same, for those who can do without: where there is no folder, nothing is known.
     pub(crate) fn for_reading() -> TapeSets {
-        TapeSets::of_this_user().unwrap_or_else(|_| TapeSets { folder: PathBuf::new() })
+        // Nothing can ever be below it.
+        TapeSets::of_this_user().unwrap_or_else(|_| TapeSets { folder: NOWHERE.into() })
     }
 
     /// The folder with the copies.
@@ -190,31 +202,28 @@ impl TapeSets {
         Ok(Copy { copy: IndexCopy::into_file(File::from(file)), target, path })
     }
 
-    /// Keeps a copy of an index that was read from tape.
+    /// Keeps a copy of an index that was read from tape. What a tape says is not trusted: a copy
+    /// that is there already stays, and no name leads out of the folder.
     ///
     /// # Errors
-    /// When it cannot be written, or is of no chain.
-    pub(crate) fn adopt(
-        &self,
-        index: &TapeIndex,
-        here: Option<&SetOnVolume>,
-    ) -> Result<(), Failure> {
-        let unreadable = |error: &archive::index::IndexError| Failure::new(error, None);
-        let Some(about) = index.index.about().map_err(|error| unreadable(&error))? else {
-            return Ok(());
-        };
+    /// When it cannot be written, or read.
+    fn adopt(&self, index: &TapeIndex, here: &SetOnVolume) -> Result<(), Failure> {
+        let about = index.index.about().map_err(|error| Failure::new(&error, None))?;
+        let Some(about) = about.filter(|about| hex(&about.set) == here.id) else { return Ok(()) };
         self.make()?;
-        let name = about.chain.last().map(|link| link.name.clone()).unwrap_or_default();
-        let path = self.path_of(&name);
+        let name = about.chain.last().map(|link| &*link.name).unwrap_or_default();
+        let path = self.path_of(&file_name(name, about.set));
+        if path.symlink_metadata().is_ok() {
+            return Ok(());
+        }
         let failed = |error: std::io::Error| sets::unusable("cannot write", &path, &error);
-        let target = Target::open(path.as_os_str(), Existing::Replace, FileMode::Exactly(0o600));
+        let target = Target::open(path.as_os_str(), Existing::Keep, FileMode::Exactly(0o600));
         let target = target.map_err(|error| Failure::new(&error, None))?;
         let mut to = File::from(target.file.try_clone().map_err(failed)?);
         let from = File::from(index.file.try_clone().map_err(failed)?);
         std::io::copy(&mut FromStart { file: from, at: 0 }, &mut to).map_err(failed)?;
         let log = self.log(Some(&about.job));
-        let index_here = here.map(|here| (here.volume, here.medium));
-        for (volume, medium) in index.media().into_iter().chain(index_here) {
+        for (volume, medium) in index.media().into_iter().chain([(here.volume, here.medium)]) {
             tapeset::MediaLog::takes(&*log, medium, about.set, volume);
         }
         log.outcome()?;
@@ -242,41 +251,21 @@ impl TapeSets {
         self.adopt_from(&origin(drive), cancel, of_job).map(|_| ())
     }
 
-    /// Reads from the tape in a drive the indexes of all sets of chains that are not among these.
+    /// Reads from the tape in a drive the indexes of sets of chains that are not among these.
     ///
     /// # Errors
     /// When the tape cannot be read, or a copy not be kept.
-    pub(crate) fn adopt_all(
+    pub(crate) fn adopt_unknown(
         &self,
         drive: Arc<dyn TapeDrive>,
         known: &SetsFolder,
+        whose: Whose,
         cancel: &Cancel,
     ) -> Result<u64, Failure> {
         let is_known = |set: &SetOnVolume| known.sets.iter().any(|it| hex(&it.about.set) == set.id);
         let unknown = |set: &SetOnVolume| {
-            if set.chain.is_some() && !is_known(set) { Wanted::Yes } else { Wanted::No }
-        };
-        self.adopt_from(&origin(drive), cancel, unknown)
-    }
-
-    /// Reads from the tape in a drive the indexes of all sets that this machine wrote and that are
-    /// not known.
-    ///
-    /// # Errors
-    /// When the tape cannot be read, or a copy not be kept.
-    pub(crate) fn adopt_ours(
-        &self,
-        drive: Arc<dyn TapeDrive>,
-        cancel: &Cancel,
-    ) -> Result<u64, Failure> {
-        let known = self.read()?;
-        let is_known = |set: &SetOnVolume| known.sets.iter().any(|it| hex(&it.about.set) == set.id);
-        let unknown = |set: &SetOnVolume| {
-            if set.chain.is_some() && is_ours(set) && !is_known(set) {
-                Wanted::Yes
-            } else {
-                Wanted::No
-            }
+            let is_meant = set.chain.is_some() && (whose == Whose::Anybodys || is_ours(set));
+            if is_meant && !is_known(set) { Wanted::Yes } else { Wanted::No }
         };
         self.adopt_from(&origin(drive), cancel, unknown)
     }
@@ -295,7 +284,7 @@ impl TapeSets {
             }
         };
         for (here, index) in &found {
-            self.adopt(index, Some(here))?;
+            self.adopt(index, here)?;
         }
         Ok(found.len() as u64)
     }
@@ -358,13 +347,13 @@ impl TapeSets {
         selection: &SetSelection,
         cancel: &Cancel,
     ) -> Result<Option<OnTape>, Failure> {
-        let mut known = self.read()?;
         let mut scratch = None;
         let by_selection = *selection != SetSelection::default();
         let is_named = matches!(set, Some(SetWanted::Id(_)));
         if !by_selection && !is_named {
             return Ok(None);
         }
+        let mut known = self.read().unwrap_or_default();
         let find =
             |known: SetsFolder| sets::chain_in(known, &self.folder, set, selection, Gaps::Accept);
         if find(known.clone()).is_err() {
@@ -375,7 +364,7 @@ impl TapeSets {
             // Sets of other machines do not become sets of this one.
             let made = Scratch::make("sets")?;
             let here = TapeSets { folder: made.0.clone() };
-            here.adopt_all(drive, &known, cancel)?;
+            here.adopt_unknown(drive, &known, Whose::Anybodys, cancel)?;
             known = known.joined(here.read()?);
             scratch = Some(made);
         }
@@ -415,6 +404,13 @@ impl TapeSets {
     fn path_of(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}{INDEX_COPY_END}"))
     }
+}
+
+/// The name that a set gives itself, if it is one that sets are given, else its identity.
+fn file_name(name: &str, set: [u8; 16]) -> String {
+    let is_plain = catalogue::is_named_as_set(name) && !name.contains('/') && name.len() < 200;
+    let is_shown = !name.starts_with('.');
+    if is_plain && is_shown { name.to_owned() } else { hex(&set) }
 }
 
 fn has_lost_a_part(set: &FolderSet, account: &Account) -> bool {
@@ -491,5 +487,23 @@ impl std::io::Read for FromStart {
         let read = std::os::unix::fs::FileExt::read_at(&self.file, buffer, self.at)?;
         self.at += read as u64;
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_of_a_tape_leads_out_of_the_folder() {
+        let named = |name: &str| file_name(name, [7; 16]);
+        let good = "homes-2026-11-27T191653Z-full-91782e7d";
+        assert_eq!(named(good), good);
+        let long = format!("{}-full-91782e7d", "x".repeat(300));
+        for bad in ["../../etc/x-full-91782e7d", "/x-full-91782e7d", ".x-full-91782e7d", "", &long]
+        {
+            assert_eq!(named(bad), "07".repeat(16), "{bad}");
+        }
+        assert!(!TapeSets { folder: NOWHERE.into() }.exists());
     }
 }
