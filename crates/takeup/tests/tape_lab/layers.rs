@@ -498,9 +498,13 @@ mod on_tgtd_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_a_disk_that_discards() {
+        // The kernel looks for partitions when the node is there already: its reads are waited for.
         let script = "modprobe sd_mod; modprobe scsi_debug dev_size_mb=64 lbpu=1 delay=0; \
                       found() { grep -ls scsi_debug /sys/block/sd*/device/model | cut -d/ -f4; }; \
-                      until [ -b /dev/$(found) ]; do sleep 0.1; done; : >disks; found";
+                      until [ -b /dev/$(found) ]; do sleep 0.1; done; : >disks; \
+                      counted() { cat /sys/block/$(found)/stat; }; last=; \
+                      until [ \"$(counted)\" = \"$last\" ]; do last=$(counted); sleep 0.3; done; \
+                      found";
         let undo = "echo 0 >/sys/bus/pseudo/drivers/scsi_debug/delay; modprobe -r scsi_debug";
         let laid = Laid::new(script, undo);
         let (name, node) = (laid.name(0), laid.node(0));
