@@ -191,10 +191,14 @@ fn steps(reads: &ChainReads, drive: Option<&TimedDrive>) -> Vec<PlannedMedium> {
             let medium = hex(&wanted.medium);
             let is_next = steps.last().is_none_or(|step| step.medium != medium);
             if let Some(clock) = &mut clock {
-                if is_next && !steps.is_empty() {
-                    clock.change();
+                // A set is opened with a look at whatever medium is in the drive.
+                if !is_opened {
+                    clock.look_at_label(wanted.block_bytes);
                 }
-                if !is_opened || is_next {
+                if is_next && let Some(before) = steps.last_mut() {
+                    let looked = clock.passed_seconds();
+                    before.seconds = before.seconds.map(|seconds| seconds + looked);
+                    clock.change();
                     clock.look_at_label(wanted.block_bytes);
                 }
                 clock.read(wanted);
