@@ -188,16 +188,16 @@ impl<'c> SetLoading<'c> {
             child.version
         };
         child.is_present = true;
-        match held {
-            Held::Earlier if now.is_some_and(|now| self.goes_on(&now.content, &content)) => {}
-            Held::Here | Held::Earlier => {
-                self.elsewhere += u64::from(held == Held::Earlier);
-                self.among.present(&self.transaction, node, now, content, stored)?;
-            }
+        let goes_on =
+            held == Held::Earlier && now.is_some_and(|now| self.goes_on(&now.content, &content));
+        if !goes_on {
+            self.elsewhere += u64::from(held == Held::Earlier);
+            self.among.present(&self.transaction, node, now, content, stored)?;
         }
         self.count(record);
-        let is_changed = held == Held::Here
-            && now.is_some_and(|now| now.content.attributes != content.attributes);
+        // Also of what an earlier set has: it may have become a file in a set that is not here.
+        let is_changed =
+            !goes_on && now.is_some_and(|now| now.content.attributes != content.attributes);
         if record.kind == RecordKind::Directory {
             self.enter(path, node, Whole::Yes, known)
         } else if is_changed {

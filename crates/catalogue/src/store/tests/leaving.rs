@@ -104,6 +104,22 @@ proptest! {
     }
 }
 
+/// The set in which a folder became a file may be lost: a later one of the chain says only that
+/// the file is as it was.
+#[test]
+fn a_folder_that_became_a_file_in_a_set_that_is_not_there_has_nothing_below_it() {
+    with_catalogue(|catalogue| {
+        let folder = tree(&[("a", Object::Folder), ("a/b", file(1))]);
+        let days = [folder, tree(&[("a", file(2))]), tree(&[("a", file(2))])];
+        for day in [0, 2] {
+            let records = set_records(&days, day, Stored::Chain).into_iter();
+            let records = records.map(Ok::<_, CatalogueError>);
+            catalogue.add(&description(day as u32), records).unwrap();
+        }
+        assert_eq!(versions_in(catalogue), versions_of_some(&days, &BTreeSet::from([0, 2])));
+    });
+}
+
 /// Two sets of different series may have begun in the same second.
 #[test]
 fn what_another_series_has_stays_when_a_set_leaves() {
