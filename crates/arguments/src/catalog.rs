@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 use service::catalog::{
-    CatalogDiffRequest, CatalogDuRequest, CatalogFindRequest, CatalogLoadRequest,
+    CatalogDiffRequest, CatalogDuRequest, CatalogFindRequest, CatalogLoadRequest, CatalogLsRequest,
     CatalogSetsRequest, CatalogWhyRequest, ExistingCatalogue, MOST_FOLDERS, MOST_PATHS,
 };
 use service::jobs::{JobsHistoryRequest, MOST_RUNS};
@@ -39,6 +39,7 @@ pub enum CatalogCommand {
     Add(CatalogAddArgs),
     Rebuild(CatalogRebuildArgs),
     Find(CatalogFindArgs),
+    Ls(CatalogLsArgs),
     Sets(CatalogSetsArgs),
     Du(CatalogDuArgs),
     Why(CatalogWhyArgs),
@@ -250,6 +251,30 @@ pub struct CatalogSetsArgs {
     place: PlaceArgs,
 }
 
+/// List a folder as it was on a day
+///
+/// As the newest set has it, or the last one that began before the end of a day. Sets of other
+/// sources, and in other folders, are listed apart.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  takeup catalog ls home/eva
+  takeup catalog ls home/eva --at 2026-11-01
+  takeup catalog ls --set 12 --json | jq '.folders[].entries[].name'")]
+pub struct CatalogLsArgs {
+    /// A folder, as the archives have it [default: the top]
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// As the last set has it that began before the end of this day, local time
+    #[arg(long, value_name = "DAY", conflicts_with = "set")]
+    at: Option<String>,
+    /// As this set has it: its number in `takeup catalog sets`, or the start of its id
+    #[arg(long, value_name = "SET", value_parser = parse_set)]
+    set: Option<SetWanted>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
 /// Say which folders have the bytes of the sets, and how they changed
 ///
 /// What is in a folder, the most bytes first: in the newest set, how much more than in the set
@@ -339,6 +364,23 @@ impl CatalogFindArgs {
     pub fn request(&self) -> CatalogFindRequest {
         let (glob, catalog) = (self.glob.clone(), self.place.catalog.clone());
         CatalogFindRequest { glob, most: self.most, catalog }
+    }
+
+    /// Whether a document is printed.
+    pub fn json(&self) -> bool {
+        self.place.json
+    }
+}
+
+impl CatalogLsArgs {
+    /// What is asked for.
+    pub fn request(&self) -> CatalogLsRequest {
+        CatalogLsRequest {
+            path: self.path.clone(),
+            at: self.at.clone(),
+            set: self.set.clone(),
+            catalog: self.place.catalog.clone(),
+        }
     }
 
     /// Whether a document is printed.

@@ -9,6 +9,7 @@
 //! - [`restore`]: the arguments of `takeup restore`.
 //! - [`list`]: the arguments of `takeup list`.
 //! - [`catalog`]: the arguments of `takeup catalog`.
+//! - [`browse`]: the arguments of `takeup browse`.
 //! - [`jobs`]: the arguments of `takeup run`, `status`, `check-config` and `units`.
 //! - [`verify`]: the arguments of `takeup verify`.
 //! - [`pipe`]: the arguments of `takeup pipe`.
@@ -30,6 +31,7 @@
 
 pub mod backup;
 pub mod bench;
+pub mod browse;
 pub mod capture;
 pub mod catalog;
 pub mod compare;

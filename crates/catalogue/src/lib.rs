@@ -27,7 +27,9 @@
 //! - `store::leaving`: sets that leave the catalogue.
 //! - `store::looks`: files that were looked at, so that they are not opened again.
 //! - `store::usage`: where the bytes of sets are.
-//! - `store::find`: files by a glob, and a folder as a set has it.
+//! - `store::objects`: what it says of an object.
+//! - `store::find`: files by a glob.
+//! - `store::folder`: a folder as a set has it.
 
 mod index_file;
 mod places;
@@ -44,9 +46,11 @@ pub use sets_folder::{
     is_named_as_set,
 };
 pub use sources::Sources;
-pub use store::find::{CataloguedKind, FileVersions, Found, FoundVersion};
+pub use store::find::{FileVersions, Found, FoundVersion};
+pub use store::folder::FolderEntry;
 pub use store::loading::{Held, Loaded, SetRecord};
 pub use store::looks::{LOOKS_MAX, Look, Stamp};
+pub use store::objects::{CataloguedKind, CataloguedObject};
 pub use store::sets::{KnownSet, SetDescription};
 pub use store::usage::{SeriesUsage, Usage};
 pub use store::{CATALOGUE_VERSION, Catalogue, CatalogueError};

@@ -4,12 +4,14 @@
 //! never more than that: all of it can be read again from the indexes.
 
 pub(crate) mod find;
+pub(crate) mod folder;
 mod leaving;
 pub(crate) mod loading;
 pub(crate) mod looks;
 mod name_blocks;
 mod name_pattern;
 mod names;
+pub(crate) mod objects;
 mod replace;
 pub(crate) mod sets;
 mod tables;

@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 
 use archive::index::{About, EntryState};
-use archive::label::hex;
 use base::calendar::{date_text, time_text};
 use base::escape::{escape, escape_path};
 use base::format::{counted, duration, size};
@@ -13,7 +11,7 @@ use catalogue::{CataloguedKind, FileVersions, FoundVersion, KnownSet};
 use experiment::judgement::quoted;
 use service::catalog::{
     CatalogDiff, CatalogFound, CatalogLoaded, CatalogWhy, CaughtUp, DifferingKind,
-    ExistingCatalogue, because,
+    ExistingCatalogue, RestoreFrom, because,
 };
 
 /// Sources of a set that are listed.
@@ -132,7 +130,7 @@ pub fn found(found: &CatalogFound) -> String {
     let sets: HashMap<i64, &KnownSet> = found.sets.iter().map(|set| (set.number, set)).collect();
     let mut text = String::new();
     for file in &found.found.files {
-        let slash = match file.versions.last().map(|version| version.kind) {
+        let slash = match file.versions.last().map(|version| version.object.kind) {
             Some(CataloguedKind::Directory) => "/",
             _ => "",
         };
@@ -169,8 +167,8 @@ fn version_line(
         let day = date_text(set.time_seconds);
         format!(", last {day} ({until}): {}", escape_path(&set.place))
     });
-    let bytes = match version.kind {
-        CataloguedKind::File => size(version.size_bytes),
+    let bytes = match version.object.kind {
+        CataloguedKind::File => size(version.object.size_bytes),
         CataloguedKind::Directory => "folder".to_owned(),
         CataloguedKind::SymbolicLink | CataloguedKind::HardLink => "link".to_owned(),
         CataloguedKind::Fifo => "pipe".to_owned(),
@@ -178,39 +176,30 @@ fn version_line(
     };
     format!(
         "  changed {}  {bytes:>8}  in {}{place}\n",
-        time_text(version.modified_seconds),
+        time_text(version.object.modified_seconds),
         counted(version.sets.len() as u64, "set", "sets"),
     )
 }
 
-/// What to type to have the newest version back. Names that are shown in another form than they
-/// have cannot be typed.
+/// What to type to have the newest version back.
 fn command(file: &FileVersions, sets: &HashMap<i64, &KnownSet>) -> String {
     let last = file.versions.last().and_then(|version| version.sets.last());
     let Some(set) = last.and_then(|number| sets.get(number)) else { return String::new() };
-    // Copies of indexes of sets on tape, which the program keeps itself.
-    let is_kept = |folder: &Path| folder.ends_with("takeup/tape-sets");
-    let is_on_tape = set.place.parent().is_some_and(is_kept);
-    if set.place.extension().is_some_and(|end| end == "takeup-index") && !is_on_tape {
-        return String::new();
+    restore_command(set, &file.path)
+        .map_or_else(String::new, |command| format!("restore the newest: {command}\n"))
+}
+
+/// What to type to have a path back as a set has it. Names that are shown in another form than
+/// they have cannot be typed.
+pub(crate) fn restore_command(set: &KnownSet, path: &[u8]) -> Option<String> {
+    let place = RestoreFrom::of(set)?;
+    let (from, shown) = (escape_path(&place.from), escape(path));
+    if from.as_bytes() != place.from.as_os_str().as_bytes() || shown.as_bytes() != path {
+        return None;
     }
-    let (place, path) = (escape_path(&set.place), escape(&file.path));
-    if place.as_bytes() != set.place.as_os_str().as_bytes() || path.as_bytes() != file.path {
-        return String::new();
-    }
-    let path = quoted(&path);
-    let from = match (set.identity, set.place.parent()) {
-        // Which drive, the user knows.
-        (Some(identity), _) if is_on_tape => format!("/dev/nst0 --set {}", &hex(&identity)[..8]),
-        (None, _) if is_on_tape => return String::new(),
-        // Its archive has what has changed, the others of the chain have the rest.
-        (Some(identity), Some(folder)) => {
-            let folder = quoted(&format!("{}/", escape_path(folder)));
-            format!("{folder} --set {}", &hex(&identity)[..8])
-        }
-        _ => quoted(&place),
-    };
-    format!("restore the newest: takeup restore {from} {path} --into DIR\n")
+    let set = place.set.map_or_else(String::new, |set| format!(" --set {set}"));
+    let path = if path.is_empty() { String::new() } else { format!(" {}", quoted(&shown)) };
+    Some(format!("takeup restore {}{set}{path} --into DIR", quoted(&from)))
 }
 
 /// What differs between two sets.

@@ -15,6 +15,7 @@
 //! - [`mod@jobs`]: what became of jobs, and the sets of a folder.
 //! - [`catalog`]: what a catalogue has.
 //! - [`catalog_du`]: where the bytes of its sets are.
+//! - [`catalog_ls`]: a folder as a set has it.
 //! - [`tape`]: what a run adds about its tape.
 //! - [`experiments`]: an experiment as text, page, figures and lines of JSON.
 //! - [`mod@bench`]: what the subcommands of `takeup bench` print.
@@ -48,6 +49,7 @@ pub mod captured;
 pub mod captures;
 pub mod catalog;
 pub mod catalog_du;
+pub mod catalog_ls;
 pub mod comparison;
 pub mod device_tree;
 pub mod experiments;

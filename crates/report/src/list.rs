@@ -106,12 +106,17 @@ fn mode_text(member: &Member) -> String {
         MemberKind::CharacterDevice { .. } => 'c',
         MemberKind::BlockDevice { .. } => 'b',
     };
+    mode_letters(kind, member.mode)
+}
+
+/// As `ls -l` has them: the letter of the kind, and permissions.
+pub fn mode_letters(kind: char, mode: u32) -> String {
     let mut text = String::from(kind);
     for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
-        let bits = member.mode >> shift;
+        let bits = mode >> shift;
         text.push(if bits & 4 != 0 { 'r' } else { '-' });
         text.push(if bits & 2 != 0 { 'w' } else { '-' });
-        text.push(match (bits & 1 != 0, member.mode & special != 0) {
+        text.push(match (bits & 1 != 0, mode & special != 0) {
             (true, true) => letter,
             (false, true) => letter.to_ascii_uppercase(),
             (true, false) => 'x',

@@ -58,9 +58,7 @@ impl Look {
 /// Draws the picture.
 pub fn draw(frame: &mut Frame<'_>, view: &mut View, timeline: &Timeline, look: &Look) {
     let area = frame.area();
-    if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
-        let text = format!("terminal too small: use {} x {}", SMALLEST.0, SMALLEST.1);
-        frame.render_widget(Line::raw(text), Rect { height: area.height.min(1), ..area });
+    if too_small(frame) {
         return;
     }
     let interval = timeline.get(view.place.number);
@@ -83,7 +81,18 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View, timeline: &Timeline, look: &
     put(frame, area.height - 1, foot(view, interval, look, &more, area.width.into()));
 }
 
-fn put(frame: &mut Frame<'_>, y: u16, line: Line<'_>) {
+/// Whether the terminal is too small for any picture; that is then said in its place.
+pub(crate) fn too_small(frame: &mut Frame<'_>) -> bool {
+    let area = frame.area();
+    let is_too_small = area.width < SMALLEST.0 || area.height < SMALLEST.1;
+    if is_too_small {
+        let text = format!("terminal too small: use {} x {}", SMALLEST.0, SMALLEST.1);
+        frame.render_widget(Line::raw(text), Rect { height: area.height.min(1), ..area });
+    }
+    is_too_small
+}
+
+pub(crate) fn put(frame: &mut Frame<'_>, y: u16, line: Line<'_>) {
     let area = Rect { y, height: 1, ..frame.area() };
     frame.render_widget(line, area);
 }
@@ -110,7 +119,7 @@ impl Shown {
 }
 
 /// Two texts at the ends of a line.
-fn between(left: &str, right: &str, width: usize) -> String {
+pub(crate) fn between(left: &str, right: &str, width: usize) -> String {
     let room = width.saturating_sub(right.chars().count() + usize::from(!right.is_empty()));
     let left: String = left.chars().take(room).collect();
     let gap = width.saturating_sub(right.chars().count());

@@ -1,4 +1,5 @@
-//! Shows a watch to the user: as [`lines`] that scroll, or on the whole terminal.
+//! Shows a watch to the user: as [`lines`] that scroll, or on the whole terminal. [`browse`] shows
+//! the folders of backup sets there.
 //!
 //! A [`timeline::Timeline`] keeps the last intervals, from this machine or a record. A
 //! [`view::View`] holds what the user has chosen with keys. [`draw::draw`] makes a picture of both,
@@ -18,8 +19,13 @@
 //! - `help`: the keys.
 //! - [`terminal`]: the terminal, taken and restored.
 //! - [`run`]: the loop.
+//! - [`browse`]: folders of a catalogue as of a day.
+//! - `browse::keys`: what keys do there.
+//! - `browse::draw`: the picture of it.
+//! - [`browse::run`]: its loop.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+pub mod browse;
 mod details;
 pub mod draw;
 mod fields;

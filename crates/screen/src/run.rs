@@ -20,7 +20,7 @@ use watch::intervals::{Interval, IntervalMaker};
 use watch::record::{LeftOut, RecordReader, WatchRecordError};
 use watch::{Reading, record};
 
-use crate::draw::Look;
+use crate::draw::{Look, draw};
 use crate::terminal::{Screen, give_back};
 use crate::timeline::Timeline;
 use crate::view::{View, Wish};
@@ -189,7 +189,8 @@ pub fn run<S: ScreenSource>(source: &mut S, look: &Look) -> Result<ScreenEnd, Ru
             source.fill(&mut timeline, view.place.number).map_err(RunError::Source)?;
         }
         if has_changed && drawn.is_none_or(|drawn| drawn.elapsed() >= DRAW_EVERY) {
-            screen.draw(&mut view, &timeline, look).map_err(RunError::Terminal)?;
+            let picture = screen.draw(|frame| draw(frame, &mut view, &timeline, look));
+            picture.map_err(RunError::Terminal)?;
             has_changed = false;
             drawn = Some(Instant::now());
         }
@@ -240,10 +241,10 @@ fn typed(view: &mut View, timeline: &Timeline, has_changed: &mut bool) -> io::Re
 
 /// Signals that end the program, after the terminal is restored. The second signal ends it at once,
 /// because the first may wait for a blocked terminal.
-struct Signals([(i32, Arc<AtomicBool>); 2]);
+pub(crate) struct Signals([(i32, Arc<AtomicBool>); 2]);
 
 impl Signals {
-    fn listen() -> io::Result<Signals> {
+    pub(crate) fn listen() -> io::Result<Signals> {
         end_on_hangup()?;
         let signals = [SIGTERM, SIGINT].map(|signal| (signal, Arc::default()));
         for (signal, is_caught) in &signals {
@@ -253,7 +254,7 @@ impl Signals {
         Ok(Signals(signals))
     }
 
-    fn caught(&self) -> Option<i32> {
+    pub(crate) fn caught(&self) -> Option<i32> {
         let caught = self.0.iter().find(|(_, is_caught)| is_caught.load(Ordering::Relaxed));
         caught.map(|(signal, _)| *signal)
     }

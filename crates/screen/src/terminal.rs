@@ -4,17 +4,13 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
-
-use crate::draw::{Look, draw};
-use crate::timeline::Timeline;
-use crate::view::View;
+use ratatui::{Frame, Terminal};
 
 /// Whether the terminal is taken. A panic in any thread restores it, so drawing must check this.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -44,9 +40,9 @@ impl Screen {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub fn draw(&mut self, view: &mut View, timeline: &Timeline, look: &Look) -> io::Result<()> {
+    pub fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         if IS_TAKEN.load(Ordering::SeqCst) {
-            self.terminal.draw(|frame| draw(frame, view, timeline, look))?;
+            self.terminal.draw(picture)?;
             self.terminal.backend_mut().flush()?;
         }
         Ok(())

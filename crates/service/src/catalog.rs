@@ -8,8 +8,10 @@ mod candidates;
 mod catch_up;
 mod diff;
 mod du;
+mod folder;
 mod load;
 mod members;
+mod restoring;
 mod why;
 
 use std::path::{Path, PathBuf};
@@ -24,8 +26,9 @@ use crate::outcome::Outcome;
 use crate::state;
 
 pub use answer::{
-    AbsentFolderAnswer, CatalogFindAnswer, CatalogLoadAnswer, CatalogSetAnswer, CatalogSetsAnswer,
-    CatalogVersionAnswer, CaughtUpAnswer, FoundFileAnswer, LeftOutArchive,
+    AbsentFolderAnswer, CatalogFindAnswer, CatalogLoadAnswer, CatalogObjectAnswer,
+    CatalogSetAnswer, CatalogSetsAnswer, CatalogVersionAnswer, CaughtUpAnswer, FoundFileAnswer,
+    LeftOutArchive,
 };
 pub use catch_up::{AbsentFolder, CaughtUp, NotCaughtUp};
 pub(crate) use catch_up::{after_backup, after_run};
@@ -37,7 +40,12 @@ pub use du::{
     CatalogDu, CatalogDuAnswer, CatalogDuRequest, MOST_FOLDERS, SeriesUsageAnswer, UsageAnswer,
     all_bytes, du,
 };
+pub use folder::{
+    BrowsedSeries, Browser, CatalogLs, CatalogLsAnswer, CatalogLsRequest, FolderAnswer,
+    FolderEntryAnswer, FolderOfSet, ls,
+};
 pub use load::{CatalogLoaded, load};
+pub use restoring::RestoreFrom;
 pub use why::{CatalogWhy, CatalogWhyAnswer, CatalogWhyRequest, WhyAnswer, WhyDay, because, why};
 
 /// Which archives come into a catalogue.

@@ -15,7 +15,7 @@ pub struct NamedSchema {
 }
 
 /// Those of the catalogue.
-fn catalog() -> [NamedSchema; 14] {
+fn catalog() -> [NamedSchema; 16] {
     [
         request::<crate::catalog::CatalogLoadRequest>("catalog add"),
         answer::<crate::catalog::CatalogLoadAnswer>(),
@@ -25,6 +25,8 @@ fn catalog() -> [NamedSchema; 14] {
         answer::<crate::catalog::CatalogSetsAnswer>(),
         request::<crate::catalog::CatalogDuRequest>("catalog du"),
         answer::<crate::catalog::CatalogDuAnswer>(),
+        request::<crate::catalog::CatalogLsRequest>("catalog ls"),
+        answer::<crate::catalog::CatalogLsAnswer>(),
         request::<crate::catalog::CatalogWhyRequest>("catalog why"),
         answer::<crate::catalog::CatalogWhyAnswer>(),
         request::<crate::catalog::CatalogDiffRequest>("catalog diff"),

@@ -35,7 +35,7 @@ use changed::Given;
 pub use changed::{ChangedListAnswer, ListUsed};
 pub(crate) use entries::{entries, not_whole, unreadable};
 pub(crate) use lock::{FolderLock, LOCK, LockWait};
-pub(crate) use wanted::{Gaps, WantedChain, chain, chain_in, part_of_chain};
+pub(crate) use wanted::{Gaps, WantedChain, chain, chain_in, end_of_day, part_of_chain};
 
 /// Name of a job that has none.
 const JOB: &str = "backup";

@@ -2,6 +2,7 @@
 
 mod backup;
 mod bench;
+mod browse;
 mod capture;
 mod catalog;
 mod compare;
@@ -64,6 +65,7 @@ enum Command {
     List(arguments::list::ListArgs),
     Verify(arguments::verify::VerifyArgs),
     Catalog(arguments::catalog::CatalogArgs),
+    Browse(arguments::browse::BrowseArgs),
     Run(arguments::jobs::RunArgs),
     Status(arguments::jobs::StatusArgs),
     CheckConfig(arguments::jobs::CheckConfigArgs),
@@ -137,8 +139,8 @@ impl Command {
     /// Whether the command opens many files at once, and so needs a raised limit of descriptors.
     /// The others start programs that should not inherit the raised limit.
     fn moves_trees(&self) -> bool {
-        use Command::{Backup, List, Pipe, Restore, Run, Verify};
-        matches!(self, Backup(_) | Restore(_) | List(_) | Verify(_) | Pipe(_) | Run(_))
+        use Command::{Backup, Browse, List, Pipe, Restore, Run, Verify};
+        matches!(self, Backup(_) | Browse(_) | Restore(_) | List(_) | Verify(_) | Pipe(_) | Run(_))
     }
 }
 
@@ -153,6 +155,7 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::List(arguments) => list::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Catalog(arguments) => catalog::run(&arguments),
+        Command::Browse(arguments) => browse::run(&arguments),
         Command::Run(arguments) => jobs::run(&arguments),
         Command::Status(arguments) => jobs::run_status(&arguments),
         Command::CheckConfig(arguments) => jobs::run_check(&arguments),

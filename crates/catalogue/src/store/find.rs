@@ -1,4 +1,4 @@
-//! Files by a glob, and a folder as a set has it.
+//! Files by a glob.
 //!
 //! A glob is compared with names first, which are fewer than files; the files of a name come from
 //! an index. Only then a glob with a slash is compared with whole paths.
@@ -11,37 +11,16 @@ use globset::{GlobBuilder, GlobMatcher};
 use rusqlite::{Connection, params};
 
 use super::name_pattern::NamePattern;
+use super::objects::{CataloguedObject, OBJECT_COLUMNS};
 use super::sets::KnownSet;
 use super::versions::{COLUMNS, Content, Version};
 use super::{Catalogue, CatalogueError};
 use super::{name_blocks, names};
 
-/// The kind of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CataloguedKind {
-    File,
-    Directory,
-    SymbolicLink,
-    HardLink,
-    Fifo,
-    CharacterDevice,
-    BlockDevice,
-}
-
 /// A version of a file, and the sets that have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundVersion {
-    pub kind: CataloguedKind,
-    /// As readers of the file see it.
-    pub size_bytes: u64,
-    pub modified_seconds: i64,
-    pub modified_nanoseconds: u32,
-    /// The low 12 bits of its mode.
-    pub mode: u32,
-    pub uid: u64,
-    pub gid: u64,
-    /// The first 16 bytes of the hash of its content.
-    pub hash: Option<[u8; 16]>,
+    pub object: CataloguedObject,
     /// The sets that have it, by their number, the oldest first.
     pub sets: Vec<i64>,
     /// Whether the newest set of the series is among them.
@@ -116,6 +95,22 @@ impl Catalogue {
     ) -> Result<Result<Found, CatalogueError>, globset::Error> {
         let pattern = Pattern::new(glob)?;
         Ok(self.matches(&pattern, most).map_err(|error| self.error(error)))
+    }
+
+    /// The versions of a path in a series, the oldest first.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub fn versions_at(
+        &self,
+        series: i64,
+        path: &[u8],
+    ) -> Result<Vec<FoundVersion>, CatalogueError> {
+        let read = || {
+            let Some((node, _)) = self.node_at(-series, path)? else { return Ok(Vec::new()) };
+            self.versions(node, &self.sets_of(series)?)
+        };
+        read().map_err(|error: rusqlite::Error| self.error(error))
     }
 
     fn matches(&self, pattern: &Pattern<'_>, most: usize) -> Result<Found, rusqlite::Error> {
@@ -202,8 +197,8 @@ impl Catalogue {
     /// one.
     fn versions(&self, node: i64, sets: &[KnownSet]) -> Result<Vec<FoundVersion>, rusqlite::Error> {
         let query = format!(
-            "SELECT {COLUMNS}, kind, mode, uid, gid FROM versions JOIN attributes ON \
-             attributes.id = versions.attributes WHERE node = ?1 ORDER BY first"
+            "SELECT {COLUMNS}, {OBJECT_COLUMNS} FROM versions JOIN attributes ON attributes.id = \
+             versions.attributes WHERE node = ?1 ORDER BY first"
         );
         let mut select = self.connection.prepare_cached(&query)?;
         let mut rows = select.query([node])?;
@@ -225,14 +220,7 @@ impl Catalogue {
                 continue;
             }
             versions.push(FoundVersion {
-                kind: kind(row.get(9)?),
-                size_bytes: version.content.size as u64,
-                modified_seconds: version.content.modified_seconds,
-                modified_nanoseconds: version.content.modified_nanoseconds as u32,
-                mode: row.get(10)?,
-                uid: row.get::<_, i64>(11)? as u64,
-                gid: row.get::<_, i64>(12)? as u64,
-                hash: version.content.hash,
+                object: CataloguedObject::of_row(row, 9, &version.content)?,
                 sets: numbers.collect(),
                 is_newest,
             });
@@ -245,18 +233,6 @@ impl Catalogue {
 pub(super) fn held_by(sets: &[KnownSet], first: i64, last: i64) -> std::ops::Range<usize> {
     let begin = sets.partition_point(|set| set.key < first);
     begin..sets.partition_point(|set| set.key <= last).max(begin)
-}
-
-fn kind(number: i64) -> CataloguedKind {
-    match number {
-        1 => CataloguedKind::Directory,
-        2 => CataloguedKind::SymbolicLink,
-        3 => CataloguedKind::HardLink,
-        4 => CataloguedKind::Fifo,
-        5 => CataloguedKind::CharacterDevice,
-        6 => CataloguedKind::BlockDevice,
-        _ => CataloguedKind::File,
-    }
 }
 
 fn as_path(bytes: &[u8]) -> &std::path::Path {

@@ -1,5 +1,6 @@
 //! The sets that the catalogue knows.
 
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -62,6 +63,21 @@ impl Catalogue {
     /// When the catalogue cannot be read.
     pub fn sets(&self) -> Result<Vec<KnownSet>, CatalogueError> {
         self.sets_where("1", 0).map_err(|error| self.error(error))
+    }
+
+    /// The sets of each series that has some, in the order in which they were made.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub fn series(&self) -> Result<Vec<Vec<KnownSet>>, CatalogueError> {
+        let mut all: BTreeMap<i64, Vec<KnownSet>> = BTreeMap::new();
+        for set in self.sets()? {
+            all.entry(set.series).or_default().push(set);
+        }
+        for sets in all.values_mut() {
+            sets.sort_by_key(|set| set.key);
+        }
+        Ok(all.into_values().collect())
     }
 
     /// The sets of a series, by their keys.

@@ -8,8 +8,9 @@ use archive::stream::ArchiveOffset;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{CataloguedKind, Found, Loaded, SetDescription};
+use crate::{CataloguedKind, FolderEntry, Found, Loaded, SetDescription};
 
+mod folder;
 mod leaving;
 mod usage;
 
@@ -124,7 +125,8 @@ fn versions_in(catalogue: &Catalogue) -> Versions {
         .into_iter()
         .map(|found| {
             let of = |version: &crate::FoundVersion| {
-                let size = (version.kind == CataloguedKind::File).then_some(version.size_bytes);
+                let object = &version.object;
+                let size = (object.kind == CataloguedKind::File).then_some(object.size_bytes);
                 let days: Vec<u32> = version.sets.iter().map(|set| day_of[set]).collect();
                 assert_eq!(version.is_newest, days.last().copied() == newest, "{days:?}");
                 (size, days)

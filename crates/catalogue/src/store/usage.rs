@@ -95,7 +95,11 @@ impl Catalogue {
     }
 
     /// The node of a path below the top of a series.
-    fn node_at(&self, top: i64, path: &[u8]) -> Result<Option<(i64, Vec<u8>)>, rusqlite::Error> {
+    pub(super) fn node_at(
+        &self,
+        top: i64,
+        path: &[u8],
+    ) -> Result<Option<(i64, Vec<u8>)>, rusqlite::Error> {
         let mut at = (top, Vec::new());
         let child = "SELECT id FROM nodes WHERE parent = ?1 AND name = ?2";
         for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {

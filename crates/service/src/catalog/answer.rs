@@ -1,7 +1,7 @@
 //! What is said of a catalogue, as documents.
 
 use base::escape::{escape, escape_path};
-use catalogue::{CataloguedKind, FoundVersion, KnownSet};
+use catalogue::{CataloguedKind, CataloguedObject, FoundVersion, KnownSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -130,6 +130,17 @@ pub struct FoundFileAnswer {
 /// A version of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CatalogVersionAnswer {
+    #[serde(flatten)]
+    pub object: CatalogObjectAnswer,
+    /// Numbers of the sets that have it, the oldest first.
+    pub sets: Vec<i64>,
+    /// Whether the newest set of the series has it.
+    pub is_newest: bool,
+}
+
+/// An object as a set has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CatalogObjectAnswer {
     pub kind: MemberType,
     pub size_bytes: u64,
     pub modified_seconds: i64,
@@ -140,10 +151,6 @@ pub struct CatalogVersionAnswer {
     pub gid: u64,
     /// The first half of the hash of its content, in hexadecimal digits.
     pub hash: Option<String>,
-    /// Numbers of the sets that have it, the oldest first.
-    pub sets: Vec<i64>,
-    /// Whether the newest set of the series has it.
-    pub is_newest: bool,
 }
 
 impl Answer for CatalogLoadAnswer {
@@ -259,9 +266,19 @@ impl CatalogFound {
 
 impl From<&FoundVersion> for CatalogVersionAnswer {
     fn from(version: &FoundVersion) -> CatalogVersionAnswer {
-        let hash = version.hash.map(|hash| archive::label::hex(&hash));
         CatalogVersionAnswer {
-            kind: match version.kind {
+            object: CatalogObjectAnswer::from(&version.object),
+            sets: version.sets.clone(),
+            is_newest: version.is_newest,
+        }
+    }
+}
+
+impl From<&CataloguedObject> for CatalogObjectAnswer {
+    fn from(object: &CataloguedObject) -> CatalogObjectAnswer {
+        let hash = object.hash.map(|hash| archive::label::hex(&hash));
+        CatalogObjectAnswer {
+            kind: match object.kind {
                 CataloguedKind::File => MemberType::File,
                 CataloguedKind::Directory => MemberType::Directory,
                 CataloguedKind::SymbolicLink => MemberType::SymbolicLink,
@@ -270,15 +287,13 @@ impl From<&FoundVersion> for CatalogVersionAnswer {
                 CataloguedKind::CharacterDevice => MemberType::CharacterDevice,
                 CataloguedKind::BlockDevice => MemberType::BlockDevice,
             },
-            size_bytes: version.size_bytes,
-            modified_seconds: version.modified_seconds,
-            modified_nanoseconds: version.modified_nanoseconds,
-            mode: format!("{:04o}", version.mode),
-            uid: version.uid,
-            gid: version.gid,
+            size_bytes: object.size_bytes,
+            modified_seconds: object.modified_seconds,
+            modified_nanoseconds: object.modified_nanoseconds,
+            mode: format!("{:04o}", object.mode),
+            uid: object.uid,
+            gid: object.gid,
             hash,
-            sets: version.sets.clone(),
-            is_newest: version.is_newest,
         }
     }
 }

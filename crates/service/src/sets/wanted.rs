@@ -88,7 +88,7 @@ pub(crate) fn chain_in(
     selection: &SetSelection,
     gaps: Gaps,
 ) -> Result<WantedChain, Failure> {
-    let day = selection.at.as_deref().map(end_of).transpose()?;
+    let day = selection.at.as_deref().map(end_of_day).transpose()?;
     let wanted = match (wanted, &day) {
         (Some(SetWanted::Number(number)), _) => WantedSet::Number((*number).into()),
         (Some(SetWanted::Id(id)), _) => WantedSet::Named(id),
@@ -132,7 +132,10 @@ pub(crate) fn part_of_chain(archive: &Path) -> Option<String> {
 }
 
 /// The end of a day, local time, or a point in it, in seconds since 1970; with its words.
-fn end_of(text: &str) -> Result<(u64, String), Failure> {
+///
+/// # Errors
+/// When the text is no day.
+pub(crate) fn end_of_day(text: &str) -> Result<(u64, String), Failure> {
     let zone = TimeZone::system();
     let end = if text.contains(['T', ' ']) {
         // The second itself belongs to it.
@@ -157,11 +160,11 @@ mod tests {
 
     #[test]
     fn a_day_ends_with_the_next_one() {
-        let (day, _) = end_of("2026-11-27").unwrap();
-        let (next, _) = end_of("2026-11-28").unwrap();
+        let (day, _) = end_of_day("2026-11-27").unwrap();
+        let (next, _) = end_of_day("2026-11-28").unwrap();
         assert_eq!(next - day, 86_400);
-        let (noon, words) = end_of("2026-11-27T12:00").unwrap();
+        let (noon, words) = end_of_day("2026-11-27T12:00").unwrap();
         assert!(noon < day && words == "2026-11-27T12:00");
-        assert!(end_of("yesterday").is_err() && end_of("2026-02-30").is_err());
+        assert!(end_of_day("yesterday").is_err() && end_of_day("2026-02-30").is_err());
     }
 }

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use arguments::catalog::{
     CatalogArgs, CatalogCommand, CatalogDiffArgs, CatalogDuArgs, CatalogFindArgs,
-    CatalogForgetArgs, CatalogJobsArgs, CatalogMediaArgs, CatalogSetsArgs, CatalogWhyArgs,
+    CatalogForgetArgs, CatalogJobsArgs, CatalogLsArgs, CatalogMediaArgs, CatalogSetsArgs,
+    CatalogWhyArgs,
 };
 use flow::cancel::Cancel;
-use service::catalog::{CatalogLoadRequest, CaughtUp, diff, du, find, load, sets, why};
+use service::catalog::{CatalogLoadRequest, CaughtUp, diff, du, find, load, ls, sets, why};
 use service::failure::Failure;
 use service::jobs::history;
 use service::media::media;
@@ -23,6 +24,7 @@ pub fn run(arguments: &CatalogArgs) -> ExitCode {
         CatalogCommand::Add(arguments) => run_load(&arguments.request(), arguments.json()),
         CatalogCommand::Rebuild(arguments) => run_load(&arguments.request(), arguments.json()),
         CatalogCommand::Find(arguments) => run_find(arguments),
+        CatalogCommand::Ls(arguments) => run_ls(arguments),
         CatalogCommand::Sets(arguments) => run_sets(arguments),
         CatalogCommand::Du(arguments) => run_du(arguments),
         CatalogCommand::Why(arguments) => run_why(arguments),
@@ -89,6 +91,18 @@ fn run_sets(arguments: &CatalogSetsArgs) -> ExitCode {
         print(&text, sets.outcome())
     });
     end(done, "catalog sets", form)
+}
+
+fn run_ls(arguments: &CatalogLsArgs) -> ExitCode {
+    let form = Form::of(arguments.json());
+    let done = ls(&arguments.request(), tell).and_then(|found| {
+        let text = match form {
+            Form::Json => format!("{:#}\n", service::document(&found.answer())),
+            Form::Text => report::catalog_ls::ls(&found),
+        };
+        print(&text, found.outcome())
+    });
+    end(done, "catalog ls", form)
 }
 
 fn run_du(arguments: &CatalogDuArgs) -> ExitCode {

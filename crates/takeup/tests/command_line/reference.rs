@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use crate::{document, run};
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 23] = [
     "backup",
     "restore",
     "list",
     "verify",
     "catalog",
+    "browse",
     "run",
     "status",
     "check-config",
@@ -37,8 +38,8 @@ const COMMANDS: [&str; 22] = [
 const SIMULATIONS: [&str; 5] = ["tape", "disk", "status", "load", "eject"];
 
 /// Commands of `takeup tune`.
-const CATALOGUES: [&str; 10] =
-    ["add", "rebuild", "find", "sets", "du", "why", "diff", "forget", "jobs", "media"];
+const CATALOGUES: [&str; 11] =
+    ["add", "rebuild", "find", "ls", "sets", "du", "why", "diff", "forget", "jobs", "media"];
 const TUNINGS: [&str; 7] = ["readahead", "queue", "set", "show", "revert", "confirm", "persist"];
 
 /// Commands of `takeup bench`.

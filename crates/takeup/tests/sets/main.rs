@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::print_stderr, reason = "a campaign prints its counts")]
 
+mod browse;
 mod by_list;
 mod catalogue;
 mod changes;

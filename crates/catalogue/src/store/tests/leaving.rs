@@ -139,7 +139,7 @@ fn what_another_series_has_stays_when_a_set_leaves() {
         let found = find(catalogue, "a").files;
         let sizes: Vec<Vec<u64>> = found
             .iter()
-            .map(|file| file.versions.iter().map(|version| version.size_bytes).collect())
+            .map(|file| file.versions.iter().map(|version| version.object.size_bytes).collect())
             .collect();
         assert_eq!(sizes, [vec![3], vec![2, 4]]);
     });
