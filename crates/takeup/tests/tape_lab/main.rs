@@ -16,6 +16,7 @@ mod foreign;
 mod layers;
 mod medium;
 mod sets;
+mod snapshot_hook;
 mod stacks;
 mod trees;
 mod volumes;
