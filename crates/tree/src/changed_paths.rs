@@ -23,6 +23,7 @@ pub struct TooManyPaths;
 #[derive(Clone, Debug, Default)]
 pub struct ChangedPathsBuilder {
     paths: Vec<(u32, Box<[u8]>)>,
+    whole: Vec<(u32, Box<[u8]>)>,
     bytes: usize,
 }
 
@@ -41,14 +42,26 @@ impl ChangedPathsBuilder {
         Ok(())
     }
 
+    /// Adds a folder in which everything may have changed, at any depth.
+    ///
+    /// # Errors
+    /// [`TooManyPaths`]; the list is unchanged.
+    pub fn add_whole(&mut self, source: u32, path: &[u8]) -> Result<(), TooManyPaths> {
+        self.add(source, path)?;
+        self.whole.push((source, path.into()));
+        Ok(())
+    }
+
     /// The list, sorted.
     pub fn finish(mut self) -> ChangedPaths {
         let key = |(source, path): &(u32, Box<[u8]>), other: &(u32, Box<[u8]>)| {
             source.cmp(&other.0).then_with(|| order(path, &other.1))
         };
-        self.paths.sort_unstable_by(key);
-        self.paths.dedup();
-        ChangedPaths { paths: self.paths }
+        for paths in [&mut self.paths, &mut self.whole] {
+            paths.sort_unstable_by(key);
+            paths.dedup();
+        }
+        ChangedPaths { paths: self.paths, whole: self.whole }
     }
 }
 
@@ -57,6 +70,8 @@ impl ChangedPathsBuilder {
 pub struct ChangedPaths {
     /// In the order of [`order`], each once.
     paths: Vec<(u32, Box<[u8]>)>,
+    /// Those of them that are folders to be looked at as a whole.
+    whole: Vec<(u32, Box<[u8]>)>,
 }
 
 impl ChangedPaths {
@@ -82,6 +97,11 @@ impl ChangedPaths {
         self.has(source, folder) || !self.below(source, folder).is_empty()
     }
 
+    /// Whether everything in a folder may have changed, at any depth.
+    pub fn is_whole(&self, source: u32, folder: &[u8]) -> bool {
+        find(&self.whole, source, folder)
+    }
+
     /// The names in a folder that are on the way to a path of the list, sorted by their bytes.
     pub fn next_names(&self, source: u32, folder: &[u8]) -> impl Iterator<Item = &[u8]> {
         let mut rest = self.below(source, folder);
@@ -99,10 +119,7 @@ impl ChangedPaths {
     }
 
     fn has(&self, source: u32, path: &[u8]) -> bool {
-        let found = self.paths.binary_search_by(|(number, known)| {
-            number.cmp(&source).then_with(|| order(known, path))
-        });
-        found.is_ok()
+        find(&self.paths, source, path)
     }
 
     /// What lies at any depth in a folder.
@@ -118,6 +135,12 @@ impl ChangedPaths {
         };
         &rest[..rest.partition_point(is_below)]
     }
+}
+
+fn find(paths: &[(u32, Box<[u8]>)], source: u32, path: &[u8]) -> bool {
+    let place = paths
+        .binary_search_by(|(number, known)| number.cmp(&source).then_with(|| order(known, path)));
+    place.is_ok()
 }
 
 /// A folder's path before all that lies in it, and both before whatever else begins alike.
@@ -178,9 +201,25 @@ mod tests {
         let found = list(&[(0, "a"), (0, "a"), (1, "a"), (0, "")]);
         assert_eq!(found.len(), 3);
         assert!(found.names(0, b"") && !found.names(2, b""));
-        let paths = Vec::new();
-        let mut builder = ChangedPathsBuilder { paths, bytes: CHANGED_BYTES_MAX - 1 };
+        let bytes = CHANGED_BYTES_MAX - 1;
+        let mut builder = ChangedPathsBuilder { bytes, ..ChangedPathsBuilder::default() };
         builder.add(0, b"x").unwrap();
         assert_eq!(builder.add(0, b"x"), Err(TooManyPaths));
+        assert_eq!(builder.add_whole(0, b"x"), Err(TooManyPaths));
+    }
+
+    #[test]
+    fn a_whole_folder_is_in_the_list_too() {
+        let mut builder = ChangedPathsBuilder::default();
+        builder.add(0, b"a").unwrap();
+        builder.add_whole(0, b"a/b").unwrap();
+        builder.add_whole(1, b"").unwrap();
+        let found = builder.finish();
+        assert!(found.leads_to(0, b"a/b") && found.names(0, b"a/b") && found.names(1, b""));
+        for (source, path, expected) in
+            [(0, "a/b", true), (0, "a", false), (0, "a/b/c", false), (1, "", true), (0, "", false)]
+        {
+            assert_eq!(found.is_whole(source, path.as_bytes()), expected, "{source} {path}");
+        }
     }
 }

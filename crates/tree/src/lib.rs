@@ -40,6 +40,7 @@
 //! - `directory`: one directory of the walk, as the readers see it.
 //! - `listing`: its names, and how they are read.
 //! - `changed_paths`: what others say has changed.
+//! - `changes_from`: where such a list comes from.
 //! - `look_at`: the state of one object below a source.
 //! - `look_ahead`: directories that are listed before their turn.
 //! - `exclude`: globs that exclude names.
@@ -69,6 +70,7 @@ mod accounts;
 mod attributes;
 mod capture;
 mod changed_paths;
+mod changes_from;
 mod compare;
 mod deferred;
 mod destination;
@@ -104,6 +106,7 @@ pub use capture::{Attributes, Capture, CaptureError, CaptureOptions, Captured, C
 pub use changed_paths::{
     CHANGED_BYTES_MAX, CHANGED_PATHS_MAX, ChangedPaths, ChangedPathsBuilder, TooManyPaths,
 };
+pub use changes_from::ChangesFrom;
 pub use compare::{
     AttributeDifference, CompareOptions, CompareOwners, Comparison, Difference, LiveTree,
 };

@@ -41,6 +41,9 @@ impl Decider<'_> {
         let below = self.below(source, path);
         let (names, leads) =
             (list.changed.paths.names(source, below), list.changed.paths.leads_to(source, below));
+        if self.is_listed_whole(source, path) {
+            return Reach::Whole;
+        }
         match self.open.last().map(|open| open.reach) {
             Some(Reach::Whole) => return Reach::Whole,
             Some(Reach::Nothing) => return Reach::Nothing,
@@ -115,7 +118,7 @@ impl Decider<'_> {
     }
 
     /// What of a path follows that of its source.
-    fn below<'p>(&self, source: u32, path: &'p [u8]) -> &'p [u8] {
+    pub(super) fn below<'p>(&self, source: u32, path: &'p [u8]) -> &'p [u8] {
         let source = self.sources.get(source as usize);
         below_source(source.map_or(b"", |source| &source.archive_path), path)
     }

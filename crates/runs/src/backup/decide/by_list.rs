@@ -51,6 +51,9 @@ impl Decider<'_> {
         if !is_followed || folder.extent == Extent::Whole {
             return None;
         }
+        if self.is_listed_whole(source, path) {
+            return Some(Extent::Whole);
+        }
         let unless_read = (!is_read).then_some(Extent::Names);
         let Some(status) = &folder.status else { return unless_read };
         let device = status.identity.device;
@@ -71,6 +74,12 @@ impl Decider<'_> {
             return Some(Extent::Whole);
         }
         unless_read.filter(|_| difference.is_some() || previous.state == EntryState::Unlisted)
+    }
+
+    /// Whether the list has a folder with all that is in it.
+    pub(super) fn is_listed_whole(&self, source: u32, path: &[u8]) -> bool {
+        let below = self.below(source, path);
+        self.list.as_ref().is_some_and(|list| list.changed.paths.is_whole(source, below))
     }
 
     /// Takes over what the set before has in a folder that is not looked at.
