@@ -34,7 +34,9 @@ mod tree_section;
 mod varint;
 mod warning;
 
-pub use about::{ABOUT_BYTES_MAX, About, AboutSource, CHAIN_SETS_MAX, ChainSet};
+pub use about::{
+    ABOUT_BYTES_MAX, About, AboutSource, AboutSubvolume, CHAIN_SETS_MAX, ChainSet, SubvolumeLine,
+};
 pub use again::{AgainReason, AgainRecord};
 pub use chunk_record::{BlockChecksum, ChunkRecord};
 pub use content::{BlockHasher, ContentHasher, IndexHasher, SetIdHasher, block_checksum};

@@ -313,6 +313,8 @@ fn about(request: &BackupRequest, sources: Vec<AboutSource>) -> Result<About, Fa
         stored: Vec::new(),
         unchanged: 0,
         by_list: 0,
+        subvolumes: Vec::new(),
+        mounts: Vec::new(),
     })
 }
 

@@ -69,6 +69,31 @@ pub struct About {
     /// Sets of its job in a row, up to this one, that looked only at what a list named; 0 if it
     /// looked at everything.
     pub by_list: u64,
+    /// The btrfs subvolumes of the sources, as they were when the run began.
+    pub subvolumes: Vec<AboutSubvolume>,
+    /// What was mounted at, below or above a source then; noted beside subvolumes only.
+    pub mounts: Vec<Vec<u8>>,
+}
+
+/// A btrfs subvolume, or a snapshot, at the begin of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AboutSubvolume {
+    pub line: SubvolumeLine,
+    /// UUID of the file system.
+    pub file_system: [u8; 16],
+    /// UUID of the subvolume; of a snapshot, that of the subvolume it is of.
+    pub subvolume: [u8; 16],
+    /// Number of a transaction: no later change is in one before it.
+    pub generation: u64,
+}
+
+/// What the generation of a subvolume is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubvolumeLine {
+    /// The subvolume itself.
+    Live,
+    /// A snapshot that was never written to.
+    Snapshots,
 }
 
 /// A source of a set.
@@ -136,6 +161,15 @@ impl About {
         if self.by_list > 0 {
             line("by-list", &self.by_list.to_string());
         }
+        for AboutSubvolume { line: kind, file_system, subvolume, generation } in &self.subvolumes {
+            let kind = match kind {
+                SubvolumeLine::Live => "live",
+                SubvolumeLine::Snapshots => "snapshots",
+            };
+            let (file_system, subvolume) = (hex(file_system), hex(subvolume));
+            line("btrfs", &format!("{kind} {file_system} {subvolume} {generation}"));
+        }
+        self.mounts.iter().for_each(|point| line("mount", &escaped(point)));
         out.into_bytes()
     }
 
@@ -163,6 +197,8 @@ impl About {
             stored: Vec::new(),
             unchanged: 0,
             by_list: 0,
+            subvolumes: Vec::new(),
+            mounts: Vec::new(),
         };
         for line in text.lines() {
             let (key, value) = line.split_once('=').ok_or(damaged("a line has no key"))?;
@@ -196,6 +232,9 @@ impl About {
             "without-attributes" => self.without_attributes = yes(value)?,
             "unchanged" => self.unchanged = value.parse().ok()?,
             "by-list" => self.by_list = value.parse().ok()?,
+            // What a later version notes otherwise is as good as not noted.
+            "btrfs" => self.subvolumes.extend(subvolume(value)),
+            "mount" => self.mounts.push(unescaped(value)?),
             "deleted" => self.deleted = value.parse().ok()?,
             "stored" => {
                 let (name, count) = value.split_once(' ')?;
@@ -225,6 +264,18 @@ fn source(value: &str) -> Option<AboutSource> {
     let names = fields.next()?.parse().ok()?;
     let archive_path = unescaped(fields.next()?)?;
     Some(AboutSource { path, archive_path, file_system, file_system_id, names })
+}
+
+fn subvolume(value: &str) -> Option<AboutSubvolume> {
+    let mut fields = value.split(' ');
+    let line = match fields.next()? {
+        "live" => SubvolumeLine::Live,
+        "snapshots" => SubvolumeLine::Snapshots,
+        _ => return None,
+    };
+    let (file_system, subvolume) = (id(fields.next()?)?, id(fields.next()?)?);
+    let generation = fields.next()?.parse().ok()?;
+    Some(AboutSubvolume { line, file_system, subvolume, generation })
 }
 
 fn yes(value: &str) -> Option<bool> {
@@ -277,6 +328,21 @@ mod tests {
             stored: vec![(StoreReason::New, 3), (StoreReason::Modified, 5)],
             unchanged: 100,
             by_list: 3,
+            subvolumes: vec![
+                AboutSubvolume {
+                    line: SubvolumeLine::Live,
+                    file_system: [7; 16],
+                    subvolume: [8; 16],
+                    generation: 9,
+                },
+                AboutSubvolume {
+                    line: SubvolumeLine::Snapshots,
+                    file_system: [7; 16],
+                    subvolume: [5; 16],
+                    generation: u64::MAX,
+                },
+            ],
+            mounts: vec![b"/srv".to_vec(), b"/srv/a b\xff%".to_vec()],
         }
     }
 
@@ -293,7 +359,7 @@ mod tests {
     #[test]
     fn what_a_later_version_adds_is_passed_over_or_refused() {
         let mut section = about().encode();
-        section.extend_from_slice(b"colour=blue\nstored=whim 7\n");
+        section.extend_from_slice(b"colour=blue\nstored=whim 7\nbtrfs=other x\n");
         assert_eq!(About::decode(&section).unwrap(), about());
         section.extend_from_slice(b"Cipher=rot13\n");
         assert!(matches!(About::decode(&section), Err(IndexError::Later { .. })));
