@@ -33,7 +33,9 @@
 //! - [`file`](mod@file): alignment of direct I/O, and what the page cache holds.
 //! - [`pipe`]: the size of a pipe.
 //! - [`tape`]: a drive and its medium: calls, positions, errors, queries.
+//! - [`btrfs`]: what has changed in a subvolume since a transaction.
 
+pub mod btrfs;
 pub mod file;
 pub mod pipe;
 pub mod source;
