@@ -28,6 +28,7 @@ Examples:
   takeup backup /home --to /mnt/sets/ --incremental
   takeup backup /home --to /mnt/sets/ --incremental --dry-run
   takeup backup /home --to /mnt/sets/ --incremental --changed-from changed --audit-every 7
+  takeup backup /home --to /mnt/sets/ --incremental --changed-from btrfs:/home
   takeup backup /srv --to - | ssh host 'cat > srv.tar'
   takeup backup /srv --to /dev/nst0
   takeup backup /srv --compress zstd --to /dev/nst0 --change-command ./next-tape")]
@@ -102,11 +103,15 @@ struct SetArgs {
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
     /// Look only where this file says that something has changed: paths, each with a NUL behind
-    /// it, as `find -print0` writes them; - is standard input
+    /// it, as `find -print0` writes them; - is standard input; btrfs:SUBVOLUME asks btrfs
     ///
     /// A list of what has changed since the last set, by a program that knows. Only the folders
     /// that hold a path of it are read; everything else counts as unchanged. Paths are absolute or
     /// relative to the current folder. Without a set to begin from, everything is stored.
+    ///
+    /// btrfs:SUBVOLUME is what btrfs knows to have changed since the set before began, and
+    /// btrfs:SUBVOLUME@GENERATION since a transaction; this needs root. A file whose name begins
+    /// with btrfs: is named with ./ in front.
     #[arg(long, value_name = "LIST")]
     changed_from: Option<PathBuf>,
     /// Look everywhere in every Nth set in spite of --changed-from, and name what the list missed

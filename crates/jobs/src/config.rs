@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::values::{AbsolutePath, Command, Glob, JobName, Method, Period, Quantity, TargetPath};
+use crate::values::{
+    AbsolutePath, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, TargetPath,
+};
 
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -40,9 +42,10 @@ pub struct Job {
     /// Age of a full set at which the next set is a full one.
     #[serde(default = "month")]
     pub full_every: Period,
-    /// A file with the paths that have changed since the last set; only these are looked at.
+    /// A file with the paths that have changed since the last set, or `btrfs:SUBVOLUME`; only these
+    /// paths are looked at.
     #[serde(default)]
-    pub changed_from: Option<AbsolutePath>,
+    pub changed_from: Option<ChangesSource>,
     /// Every so many sets, everything is looked at in spite of it.
     #[serde(default)]
     pub audit_every: Option<NonZero<u32>>,

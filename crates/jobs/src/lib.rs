@@ -28,5 +28,6 @@ pub use journal::{Entry, Event, Journal, JournalError, Journaled, RunResult};
 pub use retention::{Because, Fate, RetainedSet, fates};
 pub use units::{UnitSettings, service_unit, timer_unit};
 pub use values::{
-    AbsolutePath, Command, Glob, JobName, Method, Period, Quantity, TargetPath, is_named_as_drive,
+    AbsolutePath, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, TargetPath,
+    is_named_as_drive,
 };

@@ -8,7 +8,7 @@ use archive::chunk::Compression;
 use base::quantity::Size;
 use jiff::{Span, SpanRelativeTo, Unit};
 use serde::Deserialize;
-use tree::Excludes;
+use tree::{ChangesFrom, Excludes};
 
 /// Letters of the name of a job at most.
 const NAME_BYTES_MAX: usize = 64;
@@ -114,6 +114,31 @@ pub fn is_named_as_drive(path: &Path) -> bool {
     let numbered = name.strip_prefix(b"nst").and_then(|rest| rest.first());
     numbered.is_some_and(u8::is_ascii_digit)
         || (text.starts_with(b"/dev/tape/") && name.ends_with(b"-nst"))
+}
+
+/// Where a list of changes comes from, as behind `backup --changed-from`. Paths are from the root.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ChangesSource(PathBuf);
+
+impl ChangesSource {
+    /// As the option has it.
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for ChangesSource {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<ChangesSource, String> {
+        let path = match ChangesFrom::of(Path::new(&text)) {
+            ChangesFrom::List(path) => path,
+            ChangesFrom::Btrfs { subvolume, .. } => subvolume,
+        };
+        AbsolutePath::try_from(path.to_string_lossy().into_owned())?;
+        Ok(ChangesSource(PathBuf::from(text)))
+    }
 }
 
 /// A glob of files that are left out.
@@ -268,6 +293,18 @@ mod tests {
         assert!(JobName::try_from("homes-2.daily_x".to_owned()).is_ok());
         for bad in ["", "a/b", "../x", "-x", ".x", "a b"] {
             assert!(JobName::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn changes_come_from_the_root_too() {
+        for good in ["/run/changed", "btrfs:/data", "btrfs:/data@17"] {
+            let source = ChangesSource::try_from(good.to_owned()).unwrap();
+            assert_eq!(source.as_path(), Path::new(good));
+        }
+        for bad in ["changed", "-", "btrfs:data", "btrfs:"] {
+            let error = ChangesSource::try_from(bad.to_owned()).unwrap_err();
+            assert!(error.contains("is no path from the root"), "{error}");
         }
     }
 

@@ -62,7 +62,7 @@ pub struct SetSettings {
     /// Whether a source may be empty now, or lie on another file system than in the last set.
     pub source_may_change: bool,
     /// A file with what has changed since the set before: paths, each with a NUL behind it; `-` is
-    /// standard input. Only the folders that it leads to are looked at.
+    /// standard input. Only the folders that it leads to are looked at. Or `btrfs:SUBVOLUME`.
     pub changed_from: Option<PathBuf>,
     /// Every so many sets, everything is looked at in spite of the list, and what it missed is
     /// named.

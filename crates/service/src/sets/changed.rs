@@ -3,6 +3,8 @@
 //! It comes from outside, so what it says is checked as far as that costs no walk: its form, and
 //! whether its paths lie in the sources. What it leaves out an audit finds.
 
+mod btrfs;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
@@ -18,11 +20,12 @@ use base::escape::{escape, escape_path};
 use base::format::{count, counted};
 use catalogue::IndexFile;
 use flow::monitor::{Harm, Level, Monitor, Notice};
+use machine::mounts;
 use runs::backup::{ChangedList, ListUse, with_doubts};
 use runs::report::ListReport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tree::{ChangedPaths, ChangedPathsBuilder};
+use tree::{ChangedPaths, ChangedPathsBuilder, ChangesFrom, TooManyPaths};
 
 use super::{Parent, SetSettings, tell, unusable};
 use crate::failure::Failure;
@@ -123,9 +126,30 @@ pub(super) fn plan(
     about: &mut About,
     parent: Option<&IndexFile>,
 ) -> Result<(Option<ChangedList>, Option<ListUsed>), Failure> {
-    let Some(from) = &given.settings.changed_from else { return Ok((None, None)) };
+    let text = given.settings.changed_from.as_deref();
+    let from = text.map(ChangesFrom::of);
+    let subvolume = match &from {
+        Some(ChangesFrom::Btrfs { subvolume, .. }) => Some(btrfs::Named::open(subvolume)?),
+        Some(ChangesFrom::List(_)) | None => None,
+    };
+    btrfs::note(about, subvolume.as_ref());
+    let (Some(from), Some(text)) = (from, text) else { return Ok((None, None)) };
     let Some(parent) = parent else { return Ok((None, Some(ListUsed::default()))) };
-    let list = GivenList::read(from, &about.sources)?;
+    let list = match (&from, &subvolume) {
+        (ChangesFrom::Btrfs { generation, .. }, Some(named)) => {
+            let before = parent.about().map_err(|error| Failure::new(&error, None))?;
+            before.map_or(Ok(Err(NoList::NotNoted)), |it| named.list(*generation, about, &it))?
+        }
+        _ => Ok(GivenList::read(text, &about.sources)?),
+    };
+    let list = match list {
+        Ok(list) => list,
+        Err(why) => {
+            tell(given.monitor, text, format!("is not used, everything is looked at: {why}"));
+            return Ok((None, Some(ListUsed::default())));
+        }
+    };
+    let from = text;
     list.tell(from, given);
     let outside = list.outside;
     let by_list = given.last.map_or(0, |last| last.by_list) + 1;
@@ -148,6 +172,31 @@ pub(super) fn plan(
     Ok((Some(list), Some(used)))
 }
 
+/// Why there is no list, though it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum NoList {
+    /// The set before says nothing of this subvolume.
+    NotNoted,
+    /// The set before saw a later state.
+    Older,
+    TooLong,
+    /// The kernel does not show what is mounted where.
+    Mounts,
+    Unknown(String),
+}
+
+impl std::fmt::Display for NoList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoList::NotNoted => f.write_str("the set before noted no generation of this subvolume"),
+            NoList::Older => f.write_str("it is older than what the set before saw"),
+            NoList::TooLong => write!(f, "it has {TooManyPaths}"),
+            NoList::Mounts => f.write_str("the kernel does not show what is mounted where"),
+            NoList::Unknown(why) => f.write_str(why),
+        }
+    }
+}
+
 /// A list as it was read.
 struct GivenList {
     inside: ChangedPathsBuilder,
@@ -156,9 +205,24 @@ struct GivenList {
     first_outside: Vec<u8>,
     /// When it was complete.
     written: Timestamp,
+    prefixes: Vec<Prefix>,
+    /// Sources that are looked at as a whole, since it cannot have their changes.
+    unlisted: Vec<Vec<u8>>,
 }
 
 impl GivenList {
+    fn new(sources: &[AboutSource], written: Timestamp) -> GivenList {
+        GivenList {
+            inside: ChangedPathsBuilder::default(),
+            paths: 0,
+            outside: 0,
+            first_outside: Vec::new(),
+            written,
+            prefixes: prefixes(sources),
+            unlisted: Vec::new(),
+        }
+    }
+
     fn read(from: &Path, sources: &[AboutSource]) -> Result<GivenList, Failure> {
         let failed = |error: io::Error| unusable("cannot read the list", from, &error);
         let (input, written): (Box<dyn Read>, _) = if from == Path::new("-") {
@@ -174,21 +238,14 @@ impl GivenList {
             let written = status.modified().ok().filter(|_| status.is_file());
             (Box::new(file), written)
         };
-        let mut list = GivenList {
-            inside: ChangedPathsBuilder::default(),
-            paths: 0,
-            outside: 0,
-            first_outside: Vec::new(),
-            written: Timestamp::default(),
-        };
-        let prefixes = prefixes(sources);
+        let mut list = GivenList::new(sources, Timestamp::default());
         let mut input = BufReader::new(input.take(LIST_BYTES_MAX));
         let mut path = Vec::new();
         while input.read_until(0, &mut path).map_err(failed)? > 0 {
             if path.pop() != Some(0) {
                 return Err(cut_off(from, input.get_ref().limit()));
             }
-            list.take(&path, &prefixes).map_err(|error| too_long(from, &error.to_string()))?;
+            list.take(&path).map_err(|error| too_long(from, &error.to_string()))?;
             path.clear();
         }
         if input.get_ref().limit() == 0 {
@@ -198,7 +255,7 @@ impl GivenList {
         Ok(list)
     }
 
-    fn take(&mut self, path: &[u8], prefixes: &[Prefix]) -> Result<(), tree::TooManyPaths> {
+    fn take(&mut self, path: &[u8]) -> Result<(), TooManyPaths> {
         if path.is_empty() {
             return Ok(());
         }
@@ -206,7 +263,7 @@ impl GivenList {
         let absolute = absolute.map(|path| path.into_os_string().into_encoded_bytes());
         let absolute = absolute.unwrap_or_default();
         let mut is_inside = false;
-        for prefix in prefixes {
+        for prefix in &self.prefixes {
             if let Some(rest) = prefix.below(&absolute) {
                 self.inside.add(prefix.source, rest)?;
                 is_inside = true;
@@ -223,8 +280,55 @@ impl GivenList {
         Ok(())
     }
 
+    /// Takes an absolute path of a folder in which everything may have changed. A source in it
+    /// counts as changed, too.
+    fn take_whole(&mut self, path: &[u8]) -> Result<(), TooManyPaths> {
+        let above = Prefix { source: 0, path: path.to_vec() };
+        for prefix in &self.prefixes {
+            if let Some(rest) = prefix.below(path) {
+                self.inside.add_whole(prefix.source, rest)?;
+            } else if above.below(&prefix.path).is_some() {
+                self.inside.add_whole(prefix.source, b"")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what a file system cannot know of that has its root in this folder: what is mounted
+    /// over it, or was when the set before began, and the sources that are elsewhere.
+    fn with_mounts(
+        &mut self,
+        root: &Path,
+        sources: &[AboutSource],
+        before: &About,
+    ) -> Result<(), NoList> {
+        let now = mounts::now().map_err(|_| NoList::Mounts)?;
+        let now = now.into_iter().map(|mount| mount.point.into_os_string().into_encoded_bytes());
+        for point in now.chain(before.mounts.iter().cloned()) {
+            let path = Path::new(OsStr::from_bytes(&point));
+            if path.starts_with(root) && path != root {
+                self.take_whole(&point).map_err(|_| NoList::TooLong)?;
+            }
+        }
+        for (source, number) in sources.iter().zip(0..) {
+            let path = Path::new(OsStr::from_bytes(&source.path));
+            let is_link = path.symlink_metadata().is_ok_and(|status| status.is_symlink());
+            let followed = path.canonicalize().ok().filter(|_| !is_link);
+            if !followed.is_some_and(|path| path.starts_with(root)) {
+                self.inside.add_whole(number, b"").map_err(|_| NoList::TooLong)?;
+                self.unlisted.push(source.path.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// Says what looks wrong.
     fn tell(&self, from: &Path, given: &Given<'_>) {
+        for source in &self.unlisted {
+            let source = Path::new(OsStr::from_bytes(source));
+            let text = "is not in it, and looked at as a whole".to_owned();
+            tell(given.monitor, from, format!("{} {text}", escape_path(source)));
+        }
         if self.outside > 0 {
             let paths = counted(self.outside, "path is", "paths are");
             let first = escape(&self.first_outside);

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a campaign prints its counts")]
 
 mod browse;
+mod btrfs;
 mod by_list;
 mod catalogue;
 mod changes;

@@ -16,6 +16,12 @@ pub struct Object {
     same_as: PathBuf,
 }
 
+impl Object {
+    pub fn is_folder(&self) -> bool {
+        self.kind == Kind::Folder
+    }
+}
+
 #[derive(Clone, PartialEq, Eq)]
 enum Kind {
     File(Vec<u8>),
