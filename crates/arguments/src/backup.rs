@@ -110,8 +110,9 @@ struct SetArgs {
     /// relative to the current folder. Without a set to begin from, everything is stored.
     ///
     /// btrfs:SUBVOLUME is what btrfs knows to have changed since the set before began, and
-    /// btrfs:SUBVOLUME@GENERATION since a transaction; this needs root. A file whose name begins
-    /// with btrfs: is named with ./ in front.
+    /// btrfs:SUBVOLUME@GENERATION since a transaction; this needs root. zfs:POOL/FS@FROM..@UNTIL is
+    /// what `zfs diff` lists. A file whose name begins with btrfs: or zfs: is named with ./ in
+    /// front.
     #[arg(long, value_name = "LIST")]
     changed_from: Option<PathBuf>,
     /// Look everywhere in every Nth set in spite of --changed-from, and name what the list missed

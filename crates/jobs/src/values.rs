@@ -133,10 +133,16 @@ impl TryFrom<String> for ChangesSource {
 
     fn try_from(text: String) -> Result<ChangesSource, String> {
         let path = match ChangesFrom::of(Path::new(&text)) {
-            ChangesFrom::List(path) => path,
-            ChangesFrom::Btrfs { subvolume, .. } => subvolume,
+            ChangesFrom::List(path) => Some(path),
+            ChangesFrom::Btrfs { subvolume, .. } => Some(subvolume),
+            ChangesFrom::Zfs(_) => None,
+            ChangesFrom::NoSnapshot => {
+                return Err(format!("{text:?} names no snapshot: zfs:POOL/FS@FROM..@UNTIL"));
+            }
         };
-        AbsolutePath::try_from(path.to_string_lossy().into_owned())?;
+        if let Some(path) = path {
+            AbsolutePath::try_from(path.to_string_lossy().into_owned())?;
+        }
         Ok(ChangesSource(PathBuf::from(text)))
     }
 }
@@ -298,7 +304,7 @@ mod tests {
 
     #[test]
     fn changes_come_from_the_root_too() {
-        for good in ["/run/changed", "btrfs:/data", "btrfs:/data@17"] {
+        for good in ["/run/changed", "btrfs:/data", "btrfs:/data@17", "zfs:tank/home@a..@b"] {
             let source = ChangesSource::try_from(good.to_owned()).unwrap();
             assert_eq!(source.as_path(), Path::new(good));
         }
@@ -306,6 +312,8 @@ mod tests {
             let error = ChangesSource::try_from(bad.to_owned()).unwrap_err();
             assert!(error.contains("is no path from the root"), "{error}");
         }
+        let error = ChangesSource::try_from("zfs:tank".to_owned()).unwrap_err();
+        assert!(error.contains("names no snapshot"), "{error}");
     }
 
     #[test]

@@ -106,7 +106,7 @@ pub use capture::{Attributes, Capture, CaptureError, CaptureOptions, Captured, C
 pub use changed_paths::{
     CHANGED_BYTES_MAX, CHANGED_PATHS_MAX, ChangedPaths, ChangedPathsBuilder, TooManyPaths,
 };
-pub use changes_from::ChangesFrom;
+pub use changes_from::{ChangesFrom, ZfsSnapshots};
 pub use compare::{
     AttributeDifference, CompareOptions, CompareOwners, Comparison, Difference, LiveTree,
 };

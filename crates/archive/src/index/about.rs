@@ -71,7 +71,7 @@ pub struct About {
     pub by_list: u64,
     /// The btrfs subvolumes of the sources, as they were when the run began.
     pub subvolumes: Vec<AboutSubvolume>,
-    /// What was mounted at, below or above a source then; noted beside subvolumes only.
+    /// What was mounted at, below or above a source then; noted where one is on btrfs or ZFS.
     pub mounts: Vec<Vec<u8>>,
 }
 

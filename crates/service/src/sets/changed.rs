@@ -4,6 +4,7 @@
 //! whether its paths lie in the sources. What it leaves out an audit finds.
 
 mod btrfs;
+mod zfs;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -130,16 +131,22 @@ pub(super) fn plan(
     let from = text.map(ChangesFrom::of);
     let subvolume = match &from {
         Some(ChangesFrom::Btrfs { subvolume, .. }) => Some(btrfs::Named::open(subvolume)?),
-        Some(ChangesFrom::List(_)) | None => None,
+        Some(ChangesFrom::NoSnapshot) => return Err(no_snapshot()),
+        Some(ChangesFrom::List(_) | ChangesFrom::Zfs(_)) | None => None,
     };
     btrfs::note(about, subvolume.as_ref());
     let (Some(from), Some(text)) = (from, text) else { return Ok((None, None)) };
     let Some(parent) = parent else { return Ok((None, Some(ListUsed::default()))) };
+    let before = || parent.about().map_err(|error| Failure::new(&error, None));
     let list = match (&from, &subvolume) {
-        (ChangesFrom::Btrfs { generation, .. }, Some(named)) => {
-            let before = parent.about().map_err(|error| Failure::new(&error, None))?;
-            before.map_or(Ok(Err(NoList::NotNoted)), |it| named.list(*generation, about, &it))?
-        }
+        (ChangesFrom::Btrfs { generation, .. }, Some(named)) => match before()? {
+            Some(before) => named.list(*generation, about, &before)?,
+            None => Err(NoList::NotNoted),
+        },
+        (ChangesFrom::Zfs(snapshots), _) => match before()? {
+            Some(before) => zfs::list(snapshots, about, &before)?,
+            None => Err(NoList::MountsNotNoted),
+        },
         _ => Ok(GivenList::read(text, &about.sources)?),
     };
     let list = match list {
@@ -177,6 +184,8 @@ pub(super) fn plan(
 enum NoList {
     /// The set before says nothing of this subvolume.
     NotNoted,
+    /// The set before does not say what was mounted where.
+    MountsNotNoted,
     /// The set before saw a later state.
     Older,
     TooLong,
@@ -189,6 +198,7 @@ impl std::fmt::Display for NoList {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             NoList::NotNoted => f.write_str("the set before noted no generation of this subvolume"),
+            NoList::MountsNotNoted => f.write_str("the set before noted no mount points"),
             NoList::Older => f.write_str("it is older than what the set before saw"),
             NoList::TooLong => write!(f, "it has {TooManyPaths}"),
             NoList::Mounts => f.write_str("the kernel does not show what is mounted where"),
@@ -399,6 +409,11 @@ fn cut_off(from: &Path, left_bytes: u64) -> Failure {
     let hint = "each path needs a NUL behind it, as `find -print0` writes it; a list without one \
                 at its end was cut off";
     Failure::of(message, Some(hint))
+}
+
+fn no_snapshot() -> Failure {
+    let message = "--changed-from zfs: needs a snapshot";
+    Failure::of(message, Some("write it as zfs:POOL/FS@FROM..@UNTIL, or zfs:POOL/FS@FROM"))
 }
 
 fn too_long(from: &Path, what: &str) -> Failure {

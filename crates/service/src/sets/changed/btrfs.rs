@@ -20,6 +20,9 @@ use machine::mounts;
 use super::{GivenList, NoList, timestamp};
 use crate::failure::{Failure, without_error_numbers};
 
+/// Type of ZFS, as `statfs` has it (`ZFS_SUPER_MAGIC`).
+const ZFS: u64 = 0x2fc1_2fc1;
+
 /// The subvolume that was named, all of whose changes so far are on the disk.
 pub(super) struct Named {
     subvolume: Subvolume,
@@ -91,8 +94,9 @@ impl Named {
     }
 }
 
-/// Notes the subvolumes of the sources in the description of a set, before anything is looked at.
-/// What cannot be seen is not noted: the next set looks at everything then.
+/// Notes the subvolumes of the sources, and what is mounted there, in the description of a set,
+/// before anything is looked at. What cannot be seen is not noted: the next set looks at everything
+/// then.
 pub(super) fn note(about: &mut About, named: Option<&Named>) {
     let Ok(mounts) = mounts::now() else { return };
     let path = |source: &AboutSource| PathBuf::from(OsStr::from_bytes(&source.path));
@@ -117,7 +121,8 @@ pub(super) fn note(about: &mut About, named: Option<&Named>) {
             None => about.subvolumes.push(noted),
         }
     }
-    if !about.subvolumes.is_empty() {
+    let is_zfs = |source: &AboutSource| source.file_system == ZFS;
+    if !about.subvolumes.is_empty() || about.sources.iter().any(is_zfs) {
         let followed = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let sources: Vec<PathBuf> = sources.iter().map(followed).collect();
         let is_at = |point: &Path| {
