@@ -88,6 +88,7 @@ impl VerifyArgs {
             against: self.against.clone(),
             no_owners: self.no_owners,
             no_xattrs: self.no_xattrs,
+            no_extra: false,
             archive: self.archive.settings(),
             tape: self.tape.settings(),
             engine: self.common.engine.into(),

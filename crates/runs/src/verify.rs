@@ -22,6 +22,7 @@ mod lists;
 mod live;
 mod options;
 mod order;
+mod part;
 mod seen;
 mod workers;
 
@@ -50,8 +51,9 @@ pub use freshness::{PageCache, ReadFrom};
 pub use hit::Hit;
 pub(crate) use lists::Textual;
 pub use lists::{Bounded, Differing, LISTED_BYTES_MAX, LISTED_MAX, Problem};
-pub use options::VerifyOptions;
+pub use options::{ExtraFiles, VerifyOptions};
 use order::{IndexFromEnd, Verifier};
+pub use part::{PartOptions, PartReport, verify_part};
 use workers::Workers;
 
 impl Textual for Vec<u8> {
@@ -132,7 +134,9 @@ pub fn verify(
         report.damage(&Damage::of_index(why), &warnings);
     }
     if let Some(against) = &options.against {
-        live::find_extra(against, &workers, &mut report, &warnings, cancel)?;
+        if options.extra == ExtraFiles::Named {
+            live::find_extra(against, &workers, &mut report, &warnings, cancel)?;
+        }
         report.elsewhere = elsewhere::look(against, &report);
     }
     report.run.seconds = start.elapsed().as_secs_f64();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use flow::cancel::Cancel;
 use runs::summary::RunSummary;
-use runs::verify::{PageCache, VerifyOptions, VerifyReport};
+use runs::verify::{ExtraFiles, PageCache, VerifyOptions, VerifyReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tree::{Attributes, CompareOwners};
@@ -41,6 +41,9 @@ pub struct VerifyRequest {
     /// Whether extended attributes and ACLs are not compared.
     #[serde(default)]
     pub no_xattrs: bool,
+    /// Whether files that are not in the archive are not looked for.
+    #[serde(default)]
+    pub no_extra: bool,
     /// How the archive is read.
     #[serde(default)]
     pub archive: ArchiveSettings,
@@ -86,6 +89,7 @@ pub fn verify(
     let options = VerifyOptions {
         from,
         against: request.against.clone(),
+        extra: if request.no_extra { ExtraFiles::Ignored } else { ExtraFiles::Named },
         cache: if request.cached { PageCache::Used } else { PageCache::Dropped },
         attributes: if request.no_xattrs { Attributes::Ignore } else { Attributes::Read },
         owners: if request.no_owners { CompareOwners::Ignore } else { CompareOwners::Compare },

@@ -63,9 +63,28 @@ impl Excerpt {
     /// What to read for a plan; `None` if reading everything is as good, or the index has too
     /// little information.
     pub fn new(index: &IndexFile, plan: &Plan) -> Option<Excerpt> {
+        let excerpt = Excerpt::of(index, plan.ranges.clone(), None)?;
+        let read_bytes: u64 = excerpt.parts.iter().map(|part| part.end - part.start).sum();
+        (read_bytes <= index.trailer.archive_bytes / 100 * PERCENT_MAX).then_some(excerpt)
+    }
+
+    /// The blocks that hold `part`, for their checksums alone: no member is parsed. `None` if the
+    /// index has too little information.
+    pub fn of_blocks(index: &IndexFile, part: &Range<u64>) -> Option<Excerpt> {
+        let archive_bytes = index.trailer.archive_bytes;
+        let to = ArchiveOffset::new(part.end.min(archive_bytes));
+        let part = ArchiveOffset::new(part.start.min(archive_bytes))..to;
+        Excerpt::of(index, Vec::new(), Some(part))
+    }
+
+    /// What holds `members`, which are parsed, and `beside`, which is not.
+    fn of(
+        index: &IndexFile,
+        mut members: Vec<Range<ArchiveOffset>>,
+        beside: Option<Range<ArchiveOffset>>,
+    ) -> Option<Excerpt> {
         let trailer = &index.trailer;
         let archive_end = trailer.archive_end_bytes();
-        let mut members = plan.ranges.clone();
         let end_mark_bytes = trailer.archive_bytes.checked_sub(END_MARK_BYTES)?;
         let end_mark = ArchiveOffset::new(end_mark_bytes)..archive_end;
         if members.last().is_some_and(|last| last.end > end_mark.start) {
@@ -78,11 +97,14 @@ impl Excerpt {
             EndMark::MadeUp
         };
         let block_bytes = u64::from(trailer.block_bytes);
+        let blocks_of = |range: &Range<ArchiveOffset>| {
+            range.start.round_down(block_bytes)..range.end.round_up(block_bytes).min(archive_end)
+        };
+        let mut blocks: Vec<_> = members.iter().chain(&beside).map(blocks_of).collect();
+        blocks.sort_by_key(|range| range.start);
         let mut parts = Vec::new();
-        for member in &members {
-            let start = member.start.round_down(block_bytes);
-            let end = member.end.round_up(block_bytes).min(archive_end);
-            push_merged(&mut parts, start..end);
+        for range in blocks {
+            push_merged(&mut parts, range);
         }
         let (parts, source, chunks) = match index.archive_coding() {
             None => {
@@ -103,9 +125,7 @@ impl Excerpt {
                 (parts, source, Some((coding, chunks)))
             }
         };
-        let read_bytes: u64 = parts.iter().map(|part| part.end - part.start).sum();
-        let worth_it = read_bytes <= trailer.archive_bytes / 100 * PERCENT_MAX;
-        worth_it.then_some(Excerpt { members, parts, source, chunks, end_mark: end_mark_from })
+        Some(Excerpt { members, parts, source, chunks, end_mark: end_mark_from })
     }
 }
 

@@ -15,6 +15,8 @@ pub struct VerifyOptions {
     pub from: Origin,
     /// Directory to compare with, in which the paths of the archive start.
     pub against: Option<PathBuf>,
+    /// What becomes of live files that the archive does not have.
+    pub extra: ExtraFiles,
     /// Whether data in the page cache may be used.
     pub cache: PageCache,
     /// Whether attributes and ACLs are compared.
@@ -32,11 +34,21 @@ pub struct VerifyOptions {
     pub ring_bytes: usize,
 }
 
+/// What becomes of live files that the archive does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExtraFiles {
+    #[default]
+    Named,
+    /// They are not looked for: an earlier archive of a chain has them, or they were left out.
+    Ignored,
+}
+
 impl Default for VerifyOptions {
     fn default() -> VerifyOptions {
         VerifyOptions {
             from: "-".into(),
             against: None,
+            extra: ExtraFiles::default(),
             cache: PageCache::Dropped,
             attributes: Attributes::Read,
             owners: CompareOwners::Compare,
