@@ -124,6 +124,8 @@ A file with all that may stand in it; only sources and to are needed:
   keep = { last = 3, daily = 14, weekly = 8, monthly = 12, yearly = 2 }
   quota = { set = \"500GB\", kept = \"4TB\", exceeded = \"refuse\" }
   verify = { after = \"checksums\", within = \"90 days\" }
+  #   after = \"sample\", sample = \"10 %\": a tenth of all archives, in turn
+  #   after = \"source\": the new archive, and compared with the sources
 
   [jobs.homes.hooks]
   before = \"/usr/local/bin/freeze\"

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::values::{
-    AbsolutePath, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, TargetPath,
+    AbsolutePath, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, Share,
+    TargetPath,
 };
 
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+/// What a run reads where a sample is wanted and nothing is said of its size.
+const SAMPLE: Share = Share::percent(10);
 
 /// The jobs of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -111,20 +114,41 @@ pub enum Exceeded {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct VerifyPolicy {
-    /// What of the set that was just written.
+    /// What after each backup.
     pub after: After,
+    /// Of `sample`: how much of all bytes of the job's archives a run reads.
+    pub sample: Option<Share>,
     /// The longest time that no archive that is kept goes unread.
     pub within: Option<Period>,
 }
 
-/// What is read of a set that was just written.
+/// What is read back after a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum After {
     #[default]
     Nothing,
-    /// All of it, against the checksums.
+    /// Of all archives of the job the parts that were unread the longest.
+    Sample,
+    /// All of the new archive, against the checksums.
     Checksums,
+    /// All of the new archive, and each of its members is compared with the source.
+    Source,
+}
+
+impl After {
+    /// Whether all of the new archive is read back.
+    pub fn reads_new(self) -> bool {
+        matches!(self, After::Checksums | After::Source)
+    }
+}
+
+impl VerifyPolicy {
+    /// What each run reads of the job's archives, where that is wanted.
+    pub fn sampled(&self) -> Option<Share> {
+        let share = self.sample.unwrap_or(SAMPLE);
+        (self.after == After::Sample).then_some(share)
+    }
 }
 
 /// Commands around a run.
@@ -268,6 +292,16 @@ impl Job {
         if self.audit_every.is_some() && self.changed_from.is_none() {
             return Some("`audit-every` needs `changed-from`, the list to audit".to_owned());
         }
+        if self.verify.sample.is_some() && self.verify.after != After::Sample {
+            return Some("`verify.sample` needs `verify.after = \"sample\"`".to_owned());
+        }
+        if self.verify.after == After::Sample && self.to.is_tape() {
+            return Some(
+                "a tape is not read back by samples: `verify.after` can be \"checksums\" or \
+                 \"source\" there"
+                    .to_owned(),
+            );
+        }
         None
     }
 }
@@ -355,6 +389,17 @@ timeout = '10 minutes'
         assert_eq!(job.schedule, "daily");
         assert_eq!(job.hooks, Hooks::default());
         assert_eq!(job.verify.after, After::Nothing);
+        assert_eq!(job.verify.sampled(), None);
+    }
+
+    #[test]
+    fn a_sample_has_a_size() {
+        let sampled = |more: &str| {
+            let begin = "[jobs.x]\nsources = ['/home']\nto = '/mnt/sets/'\n";
+            let config = parse(&format!("{begin}verify.after = 'sample'\n{more}")).unwrap();
+            config.jobs.into_values().next().unwrap().verify.sampled().map(Share::permille)
+        };
+        assert_eq!((sampled(""), sampled("verify.sample = '2.5 %'")), (Some(100), Some(25)));
     }
 
     #[test]
@@ -370,6 +415,16 @@ timeout = '10 minutes'
             (
                 format!("{begin}audit-every = 7\n"),
                 "takeup.toml:1:1: the job x: `audit-every` needs",
+            ),
+            (
+                format!("{begin}verify.sample = '5 %'\n"),
+                "takeup.toml:1:1: the job x: `verify.sample` needs",
+            ),
+            (format!("{begin}verify.sample = '5'\n"), "takeup.toml:4:17: \"5\" is no share"),
+            (
+                "[jobs.x]\nsources = ['/h']\nto = '/dev/nst0'\nverify.after = 'sample'\n"
+                    .to_owned(),
+                "takeup.toml:1:1: the job x: a tape is not read back by samples",
             ),
             (format!("{begin}changed-from = 'x'\n"), "takeup.toml:4:16: \"x\" is no path from"),
             (format!("{begin}hooks = {{ before = ' ' }}\n"), "takeup.toml:4:20: an empty command"),

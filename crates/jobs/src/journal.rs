@@ -36,6 +36,18 @@ pub enum Event {
     Run(Box<Journaled>),
     /// An archive was read from its medium and compared with its checksums.
     Verified { set: String, archive: String, sound: bool, bytes: u64, text: String },
+    /// Of an archive the bytes from `from_bytes` to `to_bytes`, counted before compression, were read
+    /// from its medium and compared with its checksums. The last part has the index with it.
+    Sampled {
+        set: String,
+        archive: String,
+        sound: bool,
+        from_bytes: u64,
+        to_bytes: u64,
+        /// Bytes of the whole archive, before compression.
+        archive_bytes: u64,
+        text: String,
+    },
     /// An archive was removed.
     Forgotten { set: String, archive: String, bytes: u64 },
     /// Files were restored for a trial and compared with their hashes.

@@ -12,12 +12,14 @@
 //! - `config`: the file with the jobs.
 //! - `values`: what its values may be.
 //! - `retention`: which sets are kept, and why.
+//! - `rotation`: which parts of archives were read back, and which are next.
 //! - `journal`: what became of runs, verifications and sets.
 //! - `units`: a service and a timer for systemd.
 
 mod config;
 mod journal;
 mod retention;
+mod rotation;
 mod units;
 mod values;
 
@@ -26,8 +28,9 @@ pub use config::{
 };
 pub use journal::{Entry, Event, Journal, JournalError, Journaled, RunResult};
 pub use retention::{Because, Fate, RetainedSet, fates};
+pub use rotation::{PartState, Readings, RotatedArchive, next_parts};
 pub use units::{UnitSettings, service_unit, timer_unit};
 pub use values::{
-    AbsolutePath, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, TargetPath,
-    is_named_as_drive,
+    AbsolutePath, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, Share,
+    TargetPath, is_named_as_drive,
 };

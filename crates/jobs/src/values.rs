@@ -236,6 +236,39 @@ impl TryFrom<String> for Quantity {
     }
 }
 
+/// A share of a whole, to a tenth of a percent: `10 %`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Share(u32);
+
+impl Share {
+    /// A number of whole percent.
+    pub const fn percent(percent: u32) -> Share {
+        Share(percent * 10)
+    }
+
+    /// In thousandths, from 1 to 1000.
+    pub fn permille(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<String> for Share {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Share, String> {
+        let number = text.trim().strip_suffix('%').map(str::trim_end);
+        let percent: Option<f64> = number.and_then(|number| number.parse().ok());
+        let permille = percent.map(|percent| (percent * 10.0).round());
+        match permille {
+            Some(permille) if (1.0..=1000.0).contains(&permille) => Ok(Share(permille as u32)),
+            _ => Err(format!(
+                "{text:?} is no share: write it as \"10 %\", from \"0.1 %\" to \"100 %\""
+            )),
+        }
+    }
+}
+
 /// A span of days, weeks, hours or minutes: `90 days`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
@@ -291,6 +324,18 @@ mod tests {
         // A month has no length of its own.
         for bad in ["", "90", "3 months", "-1 day", "soon", "0 days", "900 years", "1e99 days"] {
             assert_eq!(period(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares() {
+        let share = |text: &str| Share::try_from(text.to_owned()).ok().map(Share::permille);
+        assert_eq!(
+            (share("10 %"), share("2.5%"), share("100 %")),
+            (Some(100), Some(25), Some(1000))
+        );
+        for bad in ["", "10", "0 %", "101 %", "-1 %", "NaN %", "%", "a tenth"] {
+            assert_eq!(share(bad), None, "{bad}");
         }
     }
 

@@ -9,13 +9,16 @@ use base::format::{count, counted, duration, long_time, size};
 use jobs::RunResult;
 use service::folder_sets::{FolderSetsDone, ListedSet};
 use service::jobs::{
-    CheckedConfig, JobDone, JobRunAnswer, JobStatus, JobsHistoryAnswer, StatusDone, TrialDone,
-    UnitsDone, VerifiedArchive,
+    CheckedConfig, ComparedSource, JobDone, JobRunAnswer, JobStatus, JobsHistoryAnswer, StatusDone,
+    TrialDone, UnitsDone, VerifiedArchive,
 };
 use service::retention::{ForgetDone, Lost, SetFate};
 use service::verify_sets::VerifySetsDone;
 
 use crate::table::Style;
+
+/// Paths that are named where an archive differs from its source.
+const PATHS_NAMED: usize = 3;
 
 /// The end of a run of a job.
 pub fn ran(done: &JobDone, style: Style) -> String {
@@ -30,15 +33,7 @@ pub fn ran(done: &JobDone, style: Style) -> String {
             }
         }
     }
-    if let [_, ..] = &done.verified[..] {
-        let bytes: u64 = done.verified.iter().map(|it| it.bytes).sum();
-        let archives = counted(done.verified.len() as u64, "archive", "archives");
-        let sound = match done.verified.iter().filter(|it| !it.sound).count() {
-            0 => "sound".to_owned(),
-            damaged => format!("{damaged} of them DAMAGED"),
-        };
-        let _ = writeln!(text, "read back {archives}, {}, {sound}", size(bytes));
-    }
+    text.push_str(&read_back(&done.verified));
     if let [_, ..] = &done.forgotten[..] {
         let bytes: u64 = done.forgotten.iter().map(|it| it.bytes).sum();
         let archives = counted(done.forgotten.len() as u64, "archive", "archives");
@@ -48,9 +43,69 @@ pub fn ran(done: &JobDone, style: Style) -> String {
         let _ = writeln!(text, "look at: {}", warning);
     }
     if done.result() == RunResult::Failed && done.backup.is_some() {
-        text.push_str("DAMAGED: an archive is not as it was written; the next set is a full one\n");
+        let differs = |it: &VerifiedArchive| it.source.as_ref().is_some_and(|it| it.differs > 0);
+        text.push_str(if done.verified.iter().any(differs) {
+            "DIFFERENT: the new set is not what the source has, which did not change since; the \
+             next set is a full one\n"
+        } else {
+            "DAMAGED: an archive is not as it was written; the next set is a full one\n"
+        });
     }
     text
+}
+
+/// What was read back, and compared.
+fn read_back(verified: &[VerifiedArchive]) -> String {
+    let mut text = String::new();
+    if verified.is_empty() {
+        return text;
+    }
+    let bytes: u64 = verified.iter().map(|it| it.bytes).sum();
+    let read = match verified.iter().filter(|it| it.part.is_some()).count() as u64 {
+        0 => counted(verified.len() as u64, "archive", "archives"),
+        parts => {
+            let parts = counted(parts, "part of an archive", "parts of archives");
+            match verified.iter().filter(|it| it.part.is_none()).count() as u64 {
+                0 => parts,
+                whole => format!("{parts} and {}", counted(whole, "archive", "archives")),
+            }
+        }
+    };
+    let sound = match verified.iter().filter(|it| !it.sound).count() {
+        0 => "sound".to_owned(),
+        bad => format!("{bad} of them NOT SOUND"),
+    };
+    let _ = writeln!(text, "read back {read}, {}, {sound}", size(bytes));
+    for source in verified.iter().filter_map(|it| it.source.as_ref()) {
+        text.push_str(&compared(source));
+    }
+    text
+}
+
+/// What the comparison with the source found.
+fn compared(source: &ComparedSource) -> String {
+    if source.compared == 0 {
+        return "the new set stores no object to compare with the source\n".to_owned();
+    }
+    let counts = [
+        (source.differs, "DIFFERENT although not touched"),
+        (source.not_compared, "not compared"),
+        (source.changed, "changed since the backup"),
+        (source.gone, "gone since the backup"),
+    ];
+    let found = counts.iter().filter(|(number, _)| *number > 0);
+    let mut found: Vec<String> =
+        found.map(|(number, what)| format!("{} {what}", count(*number))).collect();
+    if found.is_empty() {
+        found.push("all as in the set".to_owned());
+    }
+    let all = counted(source.compared, "object", "objects");
+    let mut text = format!("compared {all} with the source: {}", found.join(", "));
+    let named: Vec<&str> = source.first.iter().take(PATHS_NAMED).map(String::as_str).collect();
+    if !named.is_empty() {
+        let _ = write!(text, " ({})", named.join(", "));
+    }
+    text + "\n"
 }
 
 /// The end of a trial restore.

@@ -7,6 +7,7 @@ mod check;
 mod history;
 mod hooks;
 mod run;
+mod sample;
 mod status;
 mod trial;
 mod units;
@@ -23,8 +24,8 @@ use crate::sets;
 use crate::state;
 
 pub use answer::{
-    CheckConfigAnswer, ForgottenArchive, JobAnswer, JobStatusAnswer, StatusAnswer, UnitsAnswer,
-    VerifiedArchive,
+    CheckConfigAnswer, ComparedSource, ForgottenArchive, JobAnswer, JobStatusAnswer, ReadPart,
+    StatusAnswer, UnitsAnswer, VerifiedArchive,
 };
 pub use check::{CheckConfigRequest, CheckedConfig, CheckedJob, check_config};
 pub use history::{

@@ -4,22 +4,27 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use archive::label::hex;
-use base::escape::escape_path;
+use base::escape::{escape, escape_path};
 use catalogue::FolderSet;
 use flow::cancel::Cancel;
 use jobs::Event;
+use runs::verdict::RunState;
+use runs::verify::{Differing, VerifyReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Answer;
 use crate::change::SharedChanger;
 use crate::failure::Failure;
-use crate::jobs::{VerifiedArchive, note};
+use crate::jobs::{ComparedSource, VerifiedArchive, note};
 use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, RunObserver};
 use crate::sets::{self, SetSelection};
 use crate::tape_source::{SetWanted, TapeSourceSettings};
 use crate::verify::{VerifyRequest, verify};
+
+/// Paths that are named where an archive differs from its source.
+const FIRST_NAMED: usize = 10;
 
 /// Which sets of a folder are verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -159,12 +164,48 @@ pub(crate) fn verify_one(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<(VerifiedArchive, Option<Failure>), Failure> {
-    let request = if sets::is_tape_drive(place) {
-        on_tape(set, place, engine)
-    } else {
-        of_archive(set, engine)
+    let request = request_of(set, place, engine);
+    read_and_note(set, place, &request, observer, cancel, changer)
+}
+
+/// Reads one archive from its medium, compares each of its members with the source, and notes what
+/// became of it. What an earlier set of the chain has is not in it, and is not compared.
+///
+/// # Errors
+/// When the run was stopped. An archive that cannot be read, or differs from a source that did not
+/// change, is not sound.
+pub(crate) fn verify_against_source(
+    set: &FolderSet,
+    place: &Path,
+    engine: EngineChoice,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<(VerifiedArchive, Option<Failure>), Failure> {
+    let request = VerifyRequest {
+        // Sources of jobs are paths from the root, and the archive has them without it.
+        against: Some(PathBuf::from("/")),
+        no_owners: false,
+        no_xattrs: false,
+        no_extra: true,
+        ..request_of(set, place, engine)
     };
-    let archive = read_back(set, &request, observer, cancel, changer)?;
+    read_and_note(set, place, &request, observer, cancel, changer)
+}
+
+fn request_of(set: &FolderSet, place: &Path, engine: EngineChoice) -> VerifyRequest {
+    if sets::is_tape_drive(place) { on_tape(set, place, engine) } else { of_archive(set, engine) }
+}
+
+fn read_and_note(
+    set: &FolderSet,
+    place: &Path,
+    request: &VerifyRequest,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<(VerifiedArchive, Option<Failure>), Failure> {
+    let archive = read_back(set, request, observer, cancel, changer)?;
     let event = Event::Verified {
         set: archive.set.clone(),
         archive: archive.archive.clone(),
@@ -193,6 +234,7 @@ fn of_archive(set: &FolderSet, engine: EngineChoice) -> VerifyRequest {
         against: None,
         no_owners: true,
         no_xattrs: true,
+        no_extra: false,
         archive: ArchiveSettings { require_index: true, ..ArchiveSettings::default() },
         tape: TapeSourceSettings::default(),
         engine,
@@ -210,16 +252,53 @@ fn read_back(
 ) -> Result<VerifiedArchive, Failure> {
     // An archive that cannot be read does not stop the others.
     let result = verify(request, observer, &cancel.part(), changer);
-    let (sound, text, bytes, seconds) = match result {
+    let mut archive = VerifiedArchive {
+        set: hex(&set.about.set),
+        archive: set.name(),
+        sound: false,
+        text: String::new(),
+        bytes: 0,
+        seconds: 0.0,
+        part: None,
+        source: None,
+    };
+    match result {
         Ok(done) => {
             let run = &done.summary.run;
-            let is_sound = done.report.is_sound() && done.outcome() == Outcome::Done;
-            let text = done.summary.verdict.text.clone();
-            (is_sound, text, run.target_bytes, run.seconds)
+            archive.source = done.against.as_ref().map(|_| compared(&done.report));
+            // What was touched since the backup says nothing of the archive.
+            let differs = archive.source.as_ref().is_some_and(|source| source.differs > 0);
+            let is_whole = match done.summary.verdict.state {
+                RunState::Different => archive.source.is_some() && !differs,
+                _ => done.outcome() == Outcome::Done,
+            };
+            archive.sound = done.report.is_sound() && is_whole;
+            archive.text = done.summary.verdict.text.clone();
+            (archive.bytes, archive.seconds) = (run.target_bytes, run.seconds);
         }
         Err(failure) if cancel.check().is_err() => return Err(failure),
-        Err(failure) => (false, failure.message().to_owned(), 0, 0.0),
-    };
-    let (set, archive) = (hex(&set.about.set), set.name());
-    Ok(VerifiedArchive { set, archive, sound, text, bytes, seconds })
+        Err(failure) => archive.text = failure.message().to_owned(),
+    }
+    Ok(archive)
+}
+
+/// What the comparison with the source found.
+fn compared(report: &VerifyReport) -> ComparedSource {
+    let differing =
+        |list: &[Differing]| -> Vec<Vec<u8>> { list.iter().map(|it| it.path.clone()).collect() };
+    let not_compared = report.not_compared.items.iter().map(|it| it.path.clone());
+    let first = differing(&report.differs.items)
+        .into_iter()
+        .chain(not_compared)
+        .chain(differing(&report.changed.items))
+        .chain(report.missing.items.iter().cloned());
+    ComparedSource {
+        compared: report.checked.compared,
+        changed: report.changed.total,
+        gone: report.missing.total,
+        differs: report.differs.total,
+        not_compared: report.not_compared.total,
+        elsewhere: report.elsewhere.is_some(),
+        first: first.take(FIRST_NAMED).map(|path| escape(&path)).collect(),
+    }
 }

@@ -12,13 +12,13 @@ use base::format::size;
 use catalogue::{FolderSet, SetsFolder};
 use flow::cancel::Cancel;
 use flow::monitor::{Level, Notice};
-use jobs::{After, Event, Exceeded, Job, JobName, Journaled, Keep, RunResult};
+use jobs::{After, Event, Exceeded, Job, JobName, Journaled, Keep, RunResult, Share};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::hooks::{Moment, call};
 use super::status::{Archives, Verifications, left};
-use super::{ForgottenArchive, VerifiedArchive, note};
+use super::{ComparedSource, ForgottenArchive, VerifiedArchive, note, sample};
 use crate::backup::{BackupDone, BackupRequest, Caller, TapeTargetSettings, backup_for};
 use crate::change::{self, SharedChanger};
 use crate::failure::Failure;
@@ -27,7 +27,7 @@ use crate::retention::{Damaged, forget_by_rule, freed_media, kept_bytes};
 use crate::run::{EngineChoice, RunObserver, TargetSettings};
 use crate::sets::{self, FolderLock, LockWait, SetSettings};
 use crate::tape_sets::TapeSets;
-use crate::verify_sets::verify_one;
+use crate::verify_sets::{verify_against_source, verify_one};
 
 /// Slack of a full set's age: timers begin a little earlier or later each day.
 const SLACK_SECONDS: u64 = 3600;
@@ -381,8 +381,11 @@ impl Run<'_> {
         };
         let written = self.done.backup.as_ref().and_then(|done| done.set.as_ref());
         let written = written.and_then(|about| known.of(about.set));
-        if let (After::Checksums, Some(set)) = (self.job.verify.after, written) {
-            self.verify(set, changer);
+        if let Some(set) = written.filter(|_| self.job.verify.after.reads_new()) {
+            self.verify(set, self.job.verify.after, changer);
+        }
+        if let Some(share) = self.job.verify.sampled() {
+            self.verify_sample(share);
         }
         if let Some(keep) = self.job.keep.filter(|_| !self.job.to.is_tape()) {
             self.forget(&known, &keep);
@@ -404,8 +407,10 @@ impl Run<'_> {
             Some("a command of the job failed")
         } else if backup.is_none_or(|done| done.unread > 0) {
             Some("something could not be read, and earlier sets may have it")
-        } else if self.job.verify.after == After::Checksums && !set.as_ref().is_some_and(is_read) {
+        } else if self.job.verify.after.reads_new() && !set.as_ref().is_some_and(is_read) {
             Some("the new set was not read back as sound")
+        } else if self.done.verified.iter().any(|it| !it.sound) {
+            Some("an archive is damaged")
         } else {
             None
         };
@@ -442,9 +447,35 @@ impl Run<'_> {
         }
     }
 
-    fn verify(&mut self, set: &FolderSet, changer: &SharedChanger) {
+    fn verify(&mut self, set: &FolderSet, how: After, changer: &SharedChanger) {
+        let verify = if how == After::Source { verify_against_source } else { verify_one };
         let (place, engine) = (self.job.to.as_path(), self.request.engine);
-        match verify_one(set, place, engine, self.observer, self.cancel, changer.clone()) {
+        let result = verify(set, place, engine, self.observer, self.cancel, changer.clone());
+        self.enter_verified(&set.name(), result);
+    }
+
+    /// Reads the parts of the job's archives whose turn it is.
+    fn verify_sample(&mut self, share: Share) {
+        let (parts, failed) = match Archives::of(self.name.as_str(), self.to()) {
+            Ok(archives) => archives.to_sample(share),
+            Err(failure) => return self.warn(failure.message().to_owned()),
+        };
+        self.done.warnings.extend(failed);
+        for part in parts {
+            if self.cancel.check().is_err() {
+                return;
+            }
+            let result = sample::read(&part, self.request.engine, self.observer, self.cancel);
+            self.enter_verified(&part.archive(), result);
+        }
+    }
+
+    fn enter_verified(
+        &mut self,
+        archive: &str,
+        result: Result<(VerifiedArchive, Option<Failure>), Failure>,
+    ) {
+        match result {
             Ok((verified, failure)) => {
                 if let Some(failure) = failure {
                     self.warn(failure.message().to_owned());
@@ -452,10 +483,12 @@ impl Run<'_> {
                 if !verified.sound {
                     self.warn(format!("{}: {}", verified.archive, verified.text));
                 }
+                let source = verified.source.as_ref();
+                self.done.warnings.extend(source.and_then(ComparedSource::not_whole));
                 self.done.verified.push(verified);
             }
             Err(failure) => {
-                self.warn(format!("{} was not verified: {}", set.name(), failure.message()));
+                self.warn(format!("{archive} was not verified: {}", failure.message()));
             }
         }
     }
@@ -470,7 +503,7 @@ impl Run<'_> {
             if self.cancel.check().is_err() {
                 return;
             }
-            self.verify(&set, changer);
+            self.verify(&set, After::Checksums, changer);
         }
     }
 }

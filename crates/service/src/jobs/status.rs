@@ -11,10 +11,13 @@ use archive::label::hex;
 use base::escape::escape_path;
 use base::format::{counted, long_time, size};
 use catalogue::{FolderSet, SetsFolder};
-use jobs::{Entry, Event, Job, JobName, Journaled, RunResult, VerifyPolicy};
+use jobs::{
+    Entry, Event, Job, JobName, Journaled, PartState, Readings, RunResult, Share, VerifyPolicy,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::sample::{self, SamplePart};
 use super::{journal, place};
 use crate::failure::Failure;
 use crate::outcome::Outcome;
@@ -184,8 +187,8 @@ fn last_run<'a>(name: &JobName, place: &str, entries: &'a [Entry]) -> Option<&'a
 /// nothing of these.
 #[derive(Default)]
 pub(crate) struct Verifications {
-    /// Of each set: when, and whether it was sound.
-    last: HashMap<String, (u64, bool)>,
+    /// Of each set: which parts, when, and whether they were sound.
+    last: HashMap<String, Readings>,
 }
 
 impl Verifications {
@@ -196,24 +199,40 @@ impl Verifications {
     }
 
     fn at(place: &str, entries: &[Entry]) -> Verifications {
-        let mut last = HashMap::new();
+        let mut last: HashMap<String, Readings> = HashMap::new();
         for entry in entries.iter().filter(|entry| entry.to == place) {
-            if let Event::Verified { set, sound, .. } = &entry.event {
-                let seconds = u64::try_from(entry.at.as_second()).unwrap_or(0);
-                last.insert(set.clone(), (seconds, *sound));
+            let seconds = u64::try_from(entry.at.as_second()).unwrap_or(0);
+            let (good, bad) = (PartState::Sound { seconds }, PartState::Damaged { seconds });
+            let state = |sound: bool| if sound { good } else { bad };
+            match &entry.event {
+                Event::Verified { set, sound, .. } => {
+                    last.entry(set.clone()).or_default().read_all(state(*sound));
+                }
+                Event::Sampled { set, sound, from_bytes, to_bytes, archive_bytes, .. } => {
+                    let readings = last.entry(set.clone()).or_default();
+                    readings.read_part(&(*from_bytes..*to_bytes), *archive_bytes, state(*sound));
+                }
+                _ => {}
             }
         }
         Verifications { last }
     }
 
-    /// When the archive of a set was last read back, and whether it was sound.
+    /// Since when all of the archive of a set was read back, and whether it was sound; `None` where
+    /// a part of it was not read so far, and none was damaged.
     pub(crate) fn of_set(&self, set: [u8; 16]) -> Option<(u64, bool)> {
-        self.last.get(&hex(&set)).copied()
+        self.last.get(&hex(&set)).and_then(Readings::whole)
+    }
+
+    /// Which parts of the archive of a set were read back.
+    pub(crate) fn readings(&self, set: [u8; 16]) -> Readings {
+        self.last.get(&hex(&set)).cloned().unwrap_or_default()
     }
 
     /// Sets whose archives were not sound when they were last read.
     pub(crate) fn damaged(&self) -> Damaged {
-        let bad = self.last.iter().filter(|(_, (_, sound))| !sound);
+        let is_bad = |readings: &Readings| readings.whole().is_some_and(|(_, sound)| !sound);
+        let bad = self.last.iter().filter(|(_, readings)| is_bad(readings));
         bad.filter_map(|(set, _)| unhex(set)).collect()
     }
 }
@@ -267,6 +286,11 @@ impl Archives {
     fn is_verified(&self, set: &FolderSet) -> bool {
         let is_sound = |set| self.verified.of_set(set).is_some_and(|(_, sound)| sound);
         set.about.chain.iter().all(|link| is_sound(link.set))
+    }
+
+    /// The parts that a sample of this size reads now, and why some archives have none.
+    pub(crate) fn to_sample(&self, share: Share) -> (Vec<SamplePart>, Vec<String>) {
+        sample::choose(&self.sets().collect::<Vec<_>>(), &self.verified, share)
     }
 
     /// What is to be read back now, the longest unread first: what is late, and a share of the rest

@@ -11,6 +11,7 @@ mod folder;
 mod forget;
 mod hooks;
 mod on_tape;
+mod read_back;
 mod routine;
 mod safety;
 mod trial;

@@ -293,3 +293,21 @@ fn the_planned_media_are_those_that_are_asked_for() {
     );
     assert!(said.contains("none of the requested paths is in the set"), "{said}");
 }
+
+#[test]
+fn a_set_on_tape_is_read_back_against_its_source() {
+    testkit::require!(Fuse);
+    let site = Site::new("verify.after = 'source'\n", &["--time", "none", "--capacity", "64M"]);
+    for level in [0, 1] {
+        let done = site.place.job(&[], 0);
+        assert_eq!(done["backup"]["set"]["level"], level);
+        let read = &done["verified"][0];
+        assert_eq!(
+            (&read["sound"], &read["source"]["changed"]),
+            (&true.into(), &0.into()),
+            "{read}"
+        );
+        site.place.write(1, "changed");
+        std::thread::sleep(TICK);
+    }
+}
