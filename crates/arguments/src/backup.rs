@@ -8,6 +8,7 @@ use std::str::FromStr;
 use archive::chunk::Compression;
 use clap::{Args, ValueEnum};
 use service::backup::{BackupRequest, TapeBlockMode, TapeTargetSettings};
+use service::dry_run::Sampling;
 use service::sets::SetSettings;
 
 use crate::proposing::{COMPRESSIONS, proposing};
@@ -27,6 +28,7 @@ Examples:
   takeup backup /home /etc --exclude '*.cache' --compress zstd --to home.tar.zst
   takeup backup /home --to /mnt/sets/ --incremental
   takeup backup /home --to /mnt/sets/ --incremental --dry-run
+  takeup backup /srv --to /dev/nst0 --dry-run --sample
   takeup backup /home --to /mnt/sets/ --incremental --changed-from changed --audit-every 7
   takeup backup /home --to /mnt/sets/ --incremental --changed-from btrfs:/home
   takeup backup /srv --to - | ssh host 'cat > srv.tar'
@@ -56,9 +58,13 @@ pub struct BackupArgs {
     #[arg(hide_short_help = true, long, value_name = "N",
           value_parser = one_or_more::<NonZero<usize>>)]
     read_threads: Option<NonZero<usize>>,
-    /// Only say what would be stored, and why; nothing is read or written
+    /// Only say what would be stored, and why, and what a tape drive would need for it; nothing is
+    /// written, and no content is read without --sample
     #[arg(short = 'n', long, conflicts_with = "record")]
     pub dry_run: bool,
+    /// Of a dry run: read up to 134 MB of what would be stored, and say how far it compresses
+    #[arg(long, requires = "dry_run")]
+    sample: bool,
     /// Leave out files and directories that match; can be repeated
     #[arg(short = 'x', long, value_name = "GLOB")]
     exclude: Vec<String>,
@@ -180,6 +186,11 @@ enum Switch {
 }
 
 impl BackupArgs {
+    /// What a dry run reads.
+    pub fn sampling(&self) -> Sampling {
+        if self.sample { Sampling::Stretches } else { Sampling::Nothing }
+    }
+
     /// What is asked for.
     pub fn request(&self) -> BackupRequest {
         BackupRequest {

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use archive::index::{About, StoreReason};
 use base::escape::escape;
-use base::format::{count, counted, size};
+use base::format::{count, counted, duration, size};
 use runs::backup::ListUse;
 use service::backup::BackupDone;
-use service::dry_run::DryRunDone;
+use service::dry_run::{CompressedAnswer, DryRunDone, SampledContents, TapesAnswer};
 use service::sets::ListUsed;
 
 use crate::run::{RunText, wrote};
@@ -30,6 +30,12 @@ pub fn would_store(done: &DryRunDone) -> String {
         text.push_str(&set_line(&found.about));
     }
     text.push_str(&done.list.as_ref().map(list_line).unwrap_or_default());
+    if let Some(sampled) = &done.sampled {
+        text.push_str(&sampled_lines(sampled, found.bytes));
+    }
+    if let Some(tapes) = &done.tapes {
+        text.push_str(&tape_lines(tapes));
+    }
     if found.hole_bytes > 0 {
         let _ = writeln!(text, "{} of holes are left out", size(found.hole_bytes));
     }
@@ -53,6 +59,51 @@ pub fn would_store(done: &DryRunDone) -> String {
     for file in &found.largest {
         let (bytes, reason) = (size(file.bytes), file.reason.name());
         let _ = writeln!(text, "{bytes:>10}  {}  ({reason})", escape(&file.path));
+    }
+    text
+}
+
+/// How far the contents compress, and what that rests on.
+fn sampled_lines(sampled: &SampledContents, all_bytes: u64) -> String {
+    let mut text = String::new();
+    let (number, read) = (sampled.stretches, size(sampled.read_bytes));
+    let stretches = counted(number, "stretch", "stretches");
+    let estimates =
+        [(sampled.compressed, "compressed"), (sampled.in_drive, "if the drive compresses")];
+    for (share, how) in estimates {
+        let Some(share) = share else { continue };
+        let left = CompressedAnswer::of(share, all_bytes);
+        let by = if left.low_bytes == left.high_bytes {
+            format!("by all of it, {read}")
+        } else {
+            let (low, high) = (size(left.low_bytes), size(left.high_bytes));
+            format!("{low} to {high}, by {stretches}, {read}")
+        };
+        let _ = writeln!(text, "about {} {how}: {by}", size(left.bytes));
+    }
+    if text.is_empty() {
+        let _ = writeln!(text, "how far it compresses is not known: {stretches} could be read");
+    }
+    text
+}
+
+/// Tapes and time.
+fn tape_lines(it: &TapesAnswer) -> String {
+    let (tapes, time) = (counted(it.tapes, "empty tape", "empty tapes"), duration(it.seconds));
+    let data = match it.ratio {
+        Some(ratio) => format!("at a ratio of {ratio:.2}"),
+        None => "if nothing compresses".to_owned(),
+    };
+    let mut text = format!(
+        "{tapes} {data}; {time} in the drive if the source keeps up with it: {}\n",
+        it.drive
+    );
+    if let Some(generation) = &it.generation {
+        let _ = writeln!(
+            text,
+            "with the rate of the source: takeup plan SOURCE --drive {generation}; of your drive: \
+             `takeup bench tape -o RUNS`, then --from RUNS"
+        );
     }
     text
 }

@@ -58,7 +58,7 @@ use crate::expected;
 use crate::report::BackupReport;
 pub use changed::{ChangedList, ListUse, Unfollowable, with_doubts};
 use descriptors::InHand;
-pub use dry_run::{DryRun, StoredFile, StoredFolder, dry_run, most_stored};
+pub use dry_run::{DryRun, StoredContent, StoredFile, StoredFolder, dry_run, most_stored};
 pub use error::{BackupError, Unfinished};
 pub use options::{BackupOptions, IndexCopy, Refill, SetOptions};
 use replaced::check_size;

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use archive::index::{About, EntryState, ObjectKind, StoreReason, TreeEntry, TreeReader};
 use flow::cancel::Cancel;
 use flow::monitor::{Counter, Monitor};
-use tree::{EntryKind, Identity, Progress, Status};
+use tree::{Entry, EntryKind, Identity, Progress, Status};
 
 use super::decide::Decider;
 use super::descriptors::InHand;
@@ -69,7 +69,17 @@ pub struct StoredFile {
     pub reason: StoreReason,
 }
 
-/// Walks the sources and decides, as the backup with these options would.
+/// A content that would be stored.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredContent<'a> {
+    pub entry: &'a Entry,
+    pub size_bytes: u64,
+    /// Without holes.
+    pub stored_bytes: u64,
+}
+
+/// Walks the sources and decides, as the backup with these options would. `each` gets every content
+/// that would be stored, once whatever names it has.
 ///
 /// # Errors
 /// When a source cannot be found, the index of the set before cannot be read, or the run was
@@ -77,6 +87,7 @@ pub struct StoredFile {
 pub fn dry_run(
     options: &BackupOptions,
     set: &SetOptions,
+    each: &mut dyn FnMut(StoredContent<'_>),
     monitor: &dyn Monitor,
     cancel: &Cancel,
 ) -> Result<DryRun, BackupError> {
@@ -98,7 +109,7 @@ pub fn dry_run(
         let progress = scan.next_batch(&mut items);
         let works = decider.decide(items, &mut scan)?;
         monitor.count(Counter::Members, works.len() as u64);
-        sizes.add(&works);
+        sizes.add(&works, each);
         match progress {
             Progress::More => {}
             Progress::End => break,
@@ -144,12 +155,14 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn add(&mut self, works: &[Work]) {
+    fn add(&mut self, works: &[Work], each: &mut dyn FnMut(StoredContent<'_>)) {
         for work in works {
             match work {
                 Work::Entry(entry) => {
-                    if let Some(status) = entry.status() {
-                        self.file(status);
+                    let stored_bytes = entry.status().and_then(|status| self.file(status));
+                    if let (Some(stored_bytes), Some(status)) = (stored_bytes, entry.status()) {
+                        let size_bytes = status.version.size_bytes;
+                        each(StoredContent { entry, size_bytes, stored_bytes });
                     }
                 }
                 Work::Problem(_) => self.problems += 1,
@@ -158,19 +171,21 @@ impl Sizes {
         }
     }
 
-    fn file(&mut self, status: &Status) {
+    /// The bytes of a content that was not seen before, without holes.
+    fn file(&mut self, status: &Status) -> Option<u64> {
         if status.kind != EntryKind::File {
-            return;
+            return None;
         }
         if status.links > 1 && !self.seen.insert(status.identity) {
             self.links += 1;
-            return;
+            return None;
         }
         let size = status.version.size_bytes;
         let stored = size.min(status.allocated_bytes);
         self.files += 1;
         self.bytes += stored;
         self.hole_bytes += size - stored;
+        Some(stored)
     }
 }
 

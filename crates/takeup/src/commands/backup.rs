@@ -26,7 +26,7 @@ fn say(arguments: &BackupArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let mut terminal = Terminal::new(&arguments.common);
-    let result = dry_run(&arguments.request(), &terminal, &cancel);
+    let result = dry_run(&arguments.request(), arguments.sampling(), &terminal, &cancel);
     terminal.close();
     let done = result?;
     let text = if arguments.common.json {
