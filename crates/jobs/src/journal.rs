@@ -36,8 +36,8 @@ pub enum Event {
     Run(Box<Journaled>),
     /// An archive was read from its medium and compared with its checksums.
     Verified { set: String, archive: String, sound: bool, bytes: u64, text: String },
-    /// Of an archive the bytes from `from_bytes` to `to_bytes`, counted before compression, were read
-    /// from its medium and compared with its checksums. The last part has the index with it.
+    /// Of an archive the bytes from `from_bytes` to `to_bytes`, counted before compression, were
+    /// read from its medium and compared with its checksums. The last part has the index with it.
     Sampled {
         set: String,
         archive: String,

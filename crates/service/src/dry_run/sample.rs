@@ -3,8 +3,8 @@
 //! The contents are taken one after the other, as in the archive, and cut into parts of the same
 //! length; in each part a stretch begins at a random byte. So every byte is as likely as any other,
 //! and the mean share of the stretches estimates the share of all. A stretch goes on into the next
-//! files, since small files compress by what is beside them. The draws are the same in each run over
-//! the same tree. How much there is must be known before, from a first walk.
+//! files, since small files compress by what is beside them. The draws are the same in each run
+//! over the same tree. How much there is must be known before, from a first walk.
 //!
 //! Not here: names and other metadata, and the index, which an archive has besides.
 
