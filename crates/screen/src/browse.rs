@@ -315,9 +315,10 @@ impl<'b> BrowseView<'b> {
         let wanted = self.wanted()?.len() as u64;
         let marked = self.marks.len() as u64;
         let objects = counted(wanted, "object", "objects");
-        let of = match marked > wanted {
-            true => format!(" (this set has only these of {marked} marked)"),
-            false => String::new(),
+        let of = if marked > wanted {
+            format!(" (this set has only these of {marked} marked)")
+        } else {
+            String::new()
         };
         Ok(format!("restore {objects}{of} into: {}_", self.into))
     }

@@ -6,6 +6,7 @@ mod answer;
 mod check;
 mod history;
 mod hooks;
+mod read_back;
 mod run;
 mod sample;
 mod status;
@@ -24,13 +25,13 @@ use crate::sets;
 use crate::state;
 
 pub use answer::{
-    CheckConfigAnswer, ComparedSource, ForgottenArchive, JobAnswer, JobStatusAnswer, ReadPart,
-    StatusAnswer, UnitsAnswer, VerifiedArchive,
+    CheckConfigAnswer, ForgottenArchive, JobAnswer, JobStatusAnswer, StatusAnswer, UnitsAnswer,
 };
 pub use check::{CheckConfigRequest, CheckedConfig, CheckedJob, check_config};
 pub use history::{
     JobHistoryAnswer, JobRunAnswer, JobsHistoryAnswer, JobsHistoryRequest, MOST_RUNS, history,
 };
+pub use read_back::{ComparedSource, ReadPart, VerifiedArchive};
 pub use run::{JobDone, JobRequest, run_job};
 pub(crate) use status::Verifications;
 pub use status::{JobStatus, StatusDone, StatusRequest, status};

@@ -122,11 +122,13 @@ fn folder(view: &BrowseView<'_>) -> (String, Vec<String>, Cursor) {
         let at = view.path_of(&entry.name);
         let below = [&at[..], b"/"].concat();
         let has_mark = || view.marks.range(below.clone()..).next();
-        let mark = match view.marks.contains(&at) {
-            true => '*',
+        let mark = if view.marks.contains(&at) {
+            '*'
+        } else if has_mark().is_some_and(|path| path.starts_with(&below)) {
             // Something in it is marked.
-            false if has_mark().is_some_and(|path| path.starts_with(&below)) => '+',
-            false => ' ',
+            '+'
+        } else {
+            ' '
         };
         format!("{mark}{}", entry_line(entry))
     });

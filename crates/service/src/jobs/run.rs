@@ -457,7 +457,7 @@ impl Run<'_> {
     /// Reads the parts of the job's archives whose turn it is.
     fn verify_sample(&mut self, share: Share) {
         let (parts, failed) = match Archives::of(self.name.as_str(), self.to()) {
-            Ok(archives) => archives.to_sample(share),
+            Ok(archives) => sample::choose(&archives, share),
             Err(failure) => return self.warn(failure.message().to_owned()),
         };
         self.done.warnings.extend(failed);

@@ -11,8 +11,9 @@ use flow::cancel::Cancel;
 use jobs::{Event, RotatedArchive, Share, next_parts};
 use runs::verify::{PartOptions, verify_part};
 
-use super::answer::{ReadPart, VerifiedArchive};
-use super::{Verifications, note};
+use super::note;
+use super::read_back::{ReadPart, VerifiedArchive};
+use super::status::Archives;
 use crate::failure::Failure;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
 use crate::tape_source::ring_bytes;
@@ -32,26 +33,21 @@ impl SamplePart {
     }
 }
 
-/// What a run reads of these sets; and those of which nothing can be read by parts, with the
-/// reasons.
-pub(crate) fn choose(
-    sets: &[&FolderSet],
-    verified: &Verifications,
-    share: Share,
-) -> (Vec<SamplePart>, Vec<String>) {
+/// What a run reads of the sets of a job; and why some have nothing that can be read by parts.
+pub(crate) fn choose(known: &Archives, share: Share) -> (Vec<SamplePart>, Vec<String>) {
     let (mut archives, mut of, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
-    for set in sets {
+    for set in known.sets() {
         match set.index() {
             Ok(index) => {
                 archives.push(RotatedArchive {
-                    readings: verified.readings(set.about.set),
+                    readings: known.readings(set),
                     archive_bytes: index.trailer.archive_bytes,
                     block_bytes: index.trailer.block_bytes.into(),
                     // A clock that was wrong must not put it off for ever.
                     written_seconds: set.about.begun_seconds.min(now),
                 });
-                of.push(*set);
+                of.push(set);
             }
             Err(error) => failed.push(crate::sets::unreadable(set, &error).message().to_owned()),
         }

@@ -11,13 +11,10 @@ use archive::label::hex;
 use base::escape::escape_path;
 use base::format::{counted, long_time, size};
 use catalogue::{FolderSet, SetsFolder};
-use jobs::{
-    Entry, Event, Job, JobName, Journaled, PartState, Readings, RunResult, Share, VerifyPolicy,
-};
+use jobs::{Entry, Event, Job, JobName, Journaled, PartState, Readings, RunResult, VerifyPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::sample::{self, SamplePart};
 use super::{journal, place};
 use crate::failure::Failure;
 use crate::outcome::Outcome;
@@ -272,7 +269,7 @@ impl Archives {
         Ok(Archives { known, job: job.to_owned(), verified, last_run_seconds, now })
     }
 
-    fn sets(&self) -> impl Iterator<Item = &FolderSet> {
+    pub(super) fn sets(&self) -> impl Iterator<Item = &FolderSet> {
         self.known.sets.iter().filter(|set| set.about.job == self.job)
     }
 
@@ -288,9 +285,9 @@ impl Archives {
         set.about.chain.iter().all(|link| is_sound(link.set))
     }
 
-    /// The parts that a sample of this size reads now, and why some archives have none.
-    pub(crate) fn to_sample(&self, share: Share) -> (Vec<SamplePart>, Vec<String>) {
-        sample::choose(&self.sets().collect::<Vec<_>>(), &self.verified, share)
+    /// Which parts of the archive of a set were read back.
+    pub(super) fn readings(&self, set: &FolderSet) -> Readings {
+        self.verified.readings(set.about.set)
     }
 
     /// What is to be read back now, the longest unread first: what is late, and a share of the rest
