@@ -42,8 +42,8 @@ pub use index_file::{IndexFile, read_at};
 pub use places::{PLACES_MAX, Places, PlacesError};
 pub use set_records::set_records;
 pub use sets_folder::{
-    ChainError, FolderSet, INDEX_COPY_END, SetsFolder, WantedSet, is_named_as_archive,
-    is_named_as_set,
+    ChainError, FolderSet, INDEX_COPY_END, SetsFolder, WantedSet, is_index_copy,
+    is_named_as_archive, is_named_as_set,
 };
 pub use sources::Sources;
 pub use store::find::{FileVersions, Found, FoundVersion};

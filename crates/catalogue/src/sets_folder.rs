@@ -231,7 +231,8 @@ fn order(set: &FolderSet) -> (&str, u64, u64, [u8; 16]) {
     (job, *number, *begun_seconds, *set)
 }
 
-fn is_index_copy(path: &Path) -> bool {
+/// Whether a file has the name of an index alone.
+pub fn is_index_copy(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(INDEX_COPY_END.as_bytes())
 }
 

@@ -109,6 +109,8 @@ pub(crate) struct BrowseView<'b> {
     pub(crate) filter: String,
     pub(crate) typing: Typing,
     pub(crate) into: String,
+    /// What is to be restored, while the folder is typed.
+    wanted: Vec<Vec<u8>>,
     /// What was just found out.
     pub(crate) note: String,
     /// Rows that fit, as of the last picture.
@@ -133,6 +135,7 @@ impl<'b> BrowseView<'b> {
             filter: String::new(),
             typing: Typing::Nothing,
             into: "restored".to_owned(),
+            wanted: Vec::new(),
             note: String::new(),
             height: 10,
         };
@@ -288,7 +291,7 @@ impl<'b> BrowseView<'b> {
         }
         let mut wanted = Vec::new();
         for path in &self.marks {
-            if self.browser.folder(self.shown_set(), path)?.is_some() {
+            if self.browser.has(self.shown_set(), path)? {
                 wanted.push(path.clone());
             }
         }
@@ -296,9 +299,9 @@ impl<'b> BrowseView<'b> {
     }
 
     fn ask_where_to(&mut self) -> Result<(), Failure> {
-        let wanted = self.wanted()?.len();
+        self.wanted = self.wanted()?;
         let marked = self.marks.len();
-        self.note = match (wanted, RestoreFrom::of(self.shown_set())) {
+        self.note = match (self.wanted.len(), RestoreFrom::of(self.shown_set())) {
             (_, None) => "of this set only the index is here".to_owned(),
             (0, _) if marked > 0 => "this set has nothing that is marked".to_owned(),
             (0, _) => "nothing is chosen".to_owned(),
@@ -311,8 +314,8 @@ impl<'b> BrowseView<'b> {
     }
 
     /// The question for the folder to restore into.
-    pub(crate) fn question(&self) -> Result<String, Failure> {
-        let wanted = self.wanted()?.len() as u64;
+    pub(crate) fn question(&self) -> String {
+        let wanted = self.wanted.len() as u64;
         let marked = self.marks.len() as u64;
         let objects = counted(wanted, "object", "objects");
         let of = if marked > wanted {
@@ -320,13 +323,13 @@ impl<'b> BrowseView<'b> {
         } else {
             String::new()
         };
-        Ok(format!("restore {objects}{of} into: {}_", self.into))
+        format!("restore {objects}{of} into: {}_", self.into)
     }
 
-    fn restore(&self) -> Result<BrowseWish, Failure> {
-        let Some(from) = RestoreFrom::of(self.shown_set()) else { return Ok(BrowseWish::None) };
-        let path = |path: Vec<u8>| PathBuf::from(std::ffi::OsString::from_vec(path));
-        let paths = self.wanted()?.into_iter().map(path).collect();
-        Ok(BrowseWish::Restore(BrowseRestore { from, into: PathBuf::from(&self.into), paths }))
+    fn restore(&self) -> BrowseWish {
+        let Some(from) = RestoreFrom::of(self.shown_set()) else { return BrowseWish::None };
+        let path = |path: &Vec<u8>| PathBuf::from(std::ffi::OsString::from_vec(path.clone()));
+        let paths = self.wanted.iter().map(path).collect();
+        BrowseWish::Restore(BrowseRestore { from, into: PathBuf::from(&self.into), paths })
     }
 }

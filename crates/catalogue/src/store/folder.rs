@@ -36,6 +36,22 @@ impl Catalogue {
         self.folder_of(set, path).map_err(|error| self.error(error))
     }
 
+    /// Whether a set has something at a path.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub fn has(&self, set: &KnownSet, path: &[u8]) -> Result<bool, CatalogueError> {
+        let read = || match self.node_at(-set.series, path)? {
+            None => Ok(false),
+            Some((node, _)) => Ok(self.object(node, set)?.is_some()),
+        };
+        read().map_err(|error: rusqlite::Error| self.error(error))
+    }
+
+    fn object(&self, node: i64, set: &KnownSet) -> Result<Option<FolderEntry>, rusqlite::Error> {
+        Ok(self.entries(&format!("{} WHERE nodes.id = ?1", select()), node, set)?.pop())
+    }
+
     fn folder_of(
         &self,
         set: &KnownSet,
@@ -43,9 +59,7 @@ impl Catalogue {
     ) -> Result<Option<Vec<FolderEntry>>, rusqlite::Error> {
         let Some((node, path)) = self.node_at(-set.series, path)? else { return Ok(None) };
         if !path.is_empty() {
-            let query = format!("{} WHERE nodes.id = ?1", select());
-            let mut entry = self.entries(&query, node, set)?;
-            match entry.pop() {
+            match self.object(node, set)? {
                 None => return Ok(None),
                 Some(entry) if !entry.is_folder() => return Ok(Some(vec![entry])),
                 Some(_) => {}

@@ -6,6 +6,7 @@ use rusqlite::OptionalExtension as _;
 
 use super::find::held_by;
 use super::sets::KnownSet;
+use super::tables::KIND_DIRECTORY;
 use super::{Catalogue, CatalogueError, names};
 
 /// Folders inside of each other that are passed because they are alone.
@@ -62,10 +63,9 @@ impl Catalogue {
             let bytes = vec![0; sets.len()];
             below.insert(child, Usage { path, is_folder: false, bytes, versions_bytes: 0 });
         }
-        if below.is_empty() {
-            let (path, bytes) = (path.clone(), vec![0; sets.len()]);
-            below.insert(node, Usage { path, is_folder: false, bytes, versions_bytes: 0 });
-        }
+        // It may be a file, or have been one in some sets.
+        let (own, bytes) = (path.clone(), vec![0; sets.len()]);
+        below.insert(node, Usage { path: own, is_folder: false, bytes, versions_bytes: 0 });
         // As differences from set to set, since a version is in a row of them.
         self.each_version_below(node, |top, level, first, last, size| {
             let Some(usage) = below.get_mut(&top) else { return };
@@ -122,12 +122,20 @@ impl Catalogue {
         for _ in 0..ALONE_DEEP_MAX {
             let children = self.children(node)?;
             let [(child, name)] = &children[..] else { break };
-            if self.children(*child)?.is_empty() {
+            if self.children(*child)?.is_empty() || self.was_no_folder(*child)? {
                 break;
             }
             (node, path) = (*child, join(&path, name));
         }
         Ok((node, path))
+    }
+
+    /// Whether a set has something else than a folder at a node.
+    fn was_no_folder(&self, node: i64) -> Result<bool, rusqlite::Error> {
+        let query = "SELECT 1 FROM versions JOIN attributes ON attributes.id = \
+                     versions.attributes WHERE node = ?1 AND kind <> ?2 LIMIT 1";
+        let mut select = self.connection.prepare_cached(query)?;
+        Ok(select.query_row([node, KIND_DIRECTORY], |_| Ok(())).optional()?.is_some())
     }
 
     fn children(&self, node: i64) -> Result<Vec<(i64, Vec<u8>)>, rusqlite::Error> {
@@ -138,19 +146,19 @@ impl Catalogue {
         children.collect()
     }
 
-    /// Calls for each version at and below the children of a node, or of the node if it has none:
-    /// the child, how far below it, the first and last key, and the size.
+    /// Calls for each version at and below the children of a node, and for those of the node
+    /// itself: the child or the node, how far below it, the first and last key, and the size.
     fn each_version_below(
         &self,
         node: i64,
         mut take: impl FnMut(i64, i64, i64, i64, u64),
     ) -> Result<(), rusqlite::Error> {
         let query = "WITH RECURSIVE below(id, top, level) AS ( \
-                     SELECT id, id, 0 FROM nodes WHERE parent = ?1 UNION ALL \
-                     SELECT ?1, ?1, 0 WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE parent = ?1) \
+                     SELECT id, id, 0 FROM nodes WHERE parent = ?1 \
                      UNION ALL SELECT nodes.id, top, 1 FROM below JOIN nodes ON parent = below.id) \
                      SELECT top, level, first, last, size FROM below \
-                     JOIN versions ON node = below.id";
+                     JOIN versions ON node = below.id UNION ALL \
+                     SELECT node, 0, first, last, size FROM versions WHERE node = ?1";
         let mut select = self.connection.prepare(query)?;
         let mut rows = select.query([node])?;
         while let Some(row) = rows.next()? {

@@ -53,7 +53,7 @@ fn head(view: &BrowseView<'_>) -> (String, String) {
         return ("takeup browse".to_owned(), String::new());
     }
     let set = view.shown_set();
-    let number = format!("day {} of {}", view.set + 1, view.sets().len());
+    let number = format!("set {} of {}", view.set + 1, view.sets().len());
     let marked = match view.marks.len() {
         0 => String::new(),
         marks => format!("{marks} marked"),
@@ -71,7 +71,7 @@ fn counted_rows(view: &BrowseView<'_>, rows: usize) -> String {
     match view.page {
         Page::Series => counted(rows, "source", "sources"),
         Page::Folder => counted(rows, "object", "objects"),
-        Page::Days => counted(rows, "day", "days"),
+        Page::Days => counted(rows, "set", "sets"),
         Page::Versions => counted(rows, "version", "versions"),
         Page::Help => String::new(),
     }
@@ -84,7 +84,7 @@ fn body(view: &BrowseView<'_>) -> (String, Vec<String>, Cursor) {
             let series = view.browser().series().iter();
             let rows = series.filter_map(|series| {
                 let set = series.sets.last()?;
-                let days = counted(series.sets.len() as u64, "day", "days");
+                let days = counted(series.sets.len() as u64, "set", "sets");
                 let folder = set.place.parent().map(escape_path).unwrap_or_default();
                 let day = date_text(set.time_seconds);
                 Some(format!("{}  {days}, last {day}, in {folder}", sources(set)))
@@ -98,7 +98,7 @@ fn body(view: &BrowseView<'_>) -> (String, Vec<String>, Cursor) {
                 let time = time_text(set.time_seconds);
                 format!("{time}  {files}, {bytes}: {}", escape_path(&set.place))
             });
-            ("Days, times in UTC".to_owned(), rows.collect(), view.in_list)
+            ("Sets, times in UTC".to_owned(), rows.collect(), view.in_list)
         }
         Page::Versions => {
             let name = view.chosen_path().map(|path| escape(&path)).unwrap_or_default();
@@ -115,7 +115,7 @@ fn body(view: &BrowseView<'_>) -> (String, Vec<String>, Cursor) {
 fn folder(view: &BrowseView<'_>) -> (String, Vec<String>, Cursor) {
     let path = format!("{}/", escape(&view.path));
     let Some(entries) = view.shown() else {
-        let text = format!("{path}: this day does not have it; [ ] other days");
+        let text = format!("{path}: this set does not have it; [ ] other sets");
         return (text, Vec::new(), view.in_folder);
     };
     let rows = entries.iter().map(|entry| {
@@ -135,13 +135,13 @@ fn folder(view: &BrowseView<'_>) -> (String, Vec<String>, Cursor) {
     (path, rows.collect(), view.in_folder)
 }
 
-/// ` changed 2026-11-24 09:34:24   215 B  in 3 days, 2026-11-25 to 2026-11-27 (the newest)`.
+/// ` changed 2026-11-24 09:34:24   215 B  in 3 sets, 2026-11-25 to 2026-11-27 (the newest)`.
 fn version_row(view: &BrowseView<'_>, version: &FoundVersion) -> String {
     let day = |number: Option<&i64>| {
         let set = view.sets().iter().find(|set| Some(&set.number) == number);
         set.map(|set| date_text(set.time_seconds)).unwrap_or_default()
     };
-    let days = counted(version.sets.len() as u64, "day", "days");
+    let days = counted(version.sets.len() as u64, "set", "sets");
     let (first, last) = (day(version.sets.first()), day(version.sets.last()));
     let of = if first == last { last } else { format!("{first} to {last}") };
     let newest = if version.is_newest { " (the newest)" } else { "" };
@@ -159,20 +159,17 @@ fn foot(view: &BrowseView<'_>, width: usize) -> String {
     let text = match (view.typing, view.page) {
         _ if !view.note.is_empty() => escape(view.note.as_bytes()),
         (Typing::Filter, _) => format!("/{}_", escape(view.filter.as_bytes())),
-        (Typing::Into, _) => match view.question() {
-            Ok(question) => escape(question.as_bytes()),
-            Err(failure) => escape(failure.message().as_bytes()),
-        },
+        (Typing::Into, _) => escape(view.question().as_bytes()),
         (Typing::Nothing, Page::Folder) if !view.filter.is_empty() => {
             format!("names with {}; Esc shows all", escape(view.filter.as_bytes()))
         }
         (Typing::Nothing, Page::Folder) => {
-            "q end  ? keys  Enter open  [ ] other days  v versions  space mark  r restore"
+            "q end  ? keys  Enter open  [ ] other sets  v versions  space mark  r restore"
                 .to_owned()
         }
         (Typing::Nothing, Page::Series) => "Enter open  ? keys  q end".to_owned(),
         (Typing::Nothing, Page::Days | Page::Versions) => {
-            "Enter that day  Esc back  q end".to_owned()
+            "Enter that set  Esc back  q end".to_owned()
         }
         (Typing::Nothing, Page::Help) => "any key back  q end".to_owned(),
     };

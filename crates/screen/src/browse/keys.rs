@@ -11,12 +11,12 @@ pub(super) const KEYS: [(&str, &str); 14] = [
     ("up down  PgUp PgDn  Home End", "choose"),
     ("Enter  right", "open a folder; of a file, its versions"),
     ("Backspace  left", "the folder above"),
-    ("[ ]", "the day before, the day after"),
-    ("d", "all days, to choose one"),
+    ("[ ]", "the same folder in the set before, or after"),
+    ("d", "all sets, to choose one"),
     ("v", "the versions of what is chosen, also of folders"),
-    ("space", "mark, or not; marks stay on other days"),
+    ("space", "mark, or not; marks stay in other sets"),
     ("u", "unmark everything"),
-    ("r", "restore what is marked, else what is chosen, as of that day"),
+    ("r", "restore what is marked, else what is chosen, from that set"),
     ("/", "only names with the typed text; Esc shows all"),
     ("Ctrl-L", "draw again"),
     ("Ctrl-Z", "suspend; fg in the shell goes on"),
@@ -76,7 +76,7 @@ impl BrowseView<'_> {
             KeyCode::Enter if self.into.is_empty() => {
                 self.note = "type the name of a folder; it is made if it is not there".to_owned();
             }
-            KeyCode::Enter => return self.restore(),
+            KeyCode::Enter => return Ok(self.restore()),
             KeyCode::Esc => self.typing = Typing::Nothing,
             code => edit(&mut self.into, code),
         }
@@ -96,8 +96,8 @@ impl BrowseView<'_> {
             KeyCode::Char(']') if self.set + 1 < self.sets().len() => {
                 self.go_to_set(self.set + 1)?;
             }
-            KeyCode::Char('[') => self.note = "there is no day before".to_owned(),
-            KeyCode::Char(']') => self.note = "there is no day after".to_owned(),
+            KeyCode::Char('[') => self.note = "there is no set before".to_owned(),
+            KeyCode::Char(']') => self.note = "there is no set after".to_owned(),
             KeyCode::Char('d') => {
                 // The newest is at the top.
                 self.in_list = Cursor::at(self.sets().len() - 1 - self.set);

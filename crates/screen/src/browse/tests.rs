@@ -140,7 +140,7 @@ fn a_folder_its_days_and_its_versions() {
         type_keys(&mut view, &[KeyCode::Home, ENTER]);
         assert_eq!((view.page, view.set), (Page::Folder, 2));
         type_keys(&mut view, &[DAY_AFTER]);
-        assert_eq!(view.note, "there is no day after");
+        assert_eq!(view.note, "there is no set after");
         type_keys(&mut view, &[KeyCode::Char('?')]);
         insta::assert_snapshot!("help", picture(80, 18, &mut view));
     });
@@ -165,9 +165,7 @@ fn what_is_marked_is_restored_as_of_the_shown_day() {
         assert_eq!(wanted.paths, [Path::new("home/eva/a.txt"), Path::new("home/tom")]);
         // The newest day does not have the file any more.
         type_keys(&mut view, &[KeyCode::Esc, DAY_AFTER, KeyCode::Char('r')]);
-        assert!(
-            view.question().unwrap().contains("1 object (this set has only these of 2 marked)")
-        );
+        assert!(view.question().contains("1 object (this set has only these of 2 marked)"));
         let BrowseWish::Restore(wanted) = press(&mut view, ENTER) else { panic!("no restore") };
         assert_eq!(wanted.paths, [Path::new("home/tom")]);
         // Nothing is restored into a folder without a name.
@@ -193,7 +191,7 @@ fn a_day_without_the_folder_says_so_and_names_are_filtered() {
         assert_eq!(view.marks.len(), 1);
         view.path = b"home/none".to_vec();
         type_keys(&mut view, &[DAY_AFTER]);
-        assert!(picture(80, 8, &mut view).contains("home/none/: this day does not have it"));
+        assert!(picture(80, 8, &mut view).contains("home/none/: this set does not have it"));
         type_keys(&mut view, &[ENTER, MARK, KeyCode::Char('v'), KeyCode::Char('r')]);
         assert_eq!(view.typing, Typing::Into, "what was marked elsewhere is there");
     });

@@ -219,6 +219,14 @@ impl Browser {
         self.catalogue.folder(set, path).map_err(|error| failure(&error))
     }
 
+    /// Whether a set has something at a path.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub fn has(&self, set: &KnownSet, path: &[u8]) -> Result<bool, Failure> {
+        self.catalogue.has(set, path).map_err(|error| failure(&error))
+    }
+
     /// The versions of a path in the series of a set, the oldest first.
     ///
     /// # Errors

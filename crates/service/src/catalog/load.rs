@@ -9,6 +9,7 @@ use archive::index::{About, FileRecord, IndexError, IndexSection};
 use base::escape::escape_path;
 use catalogue::{
     Catalogue, CatalogueError, IndexFile, Loaded, Look, Places, SetDescription, SetRecord, Sources,
+    is_index_copy,
 };
 use device::source::Source;
 use flow::cancel::Cancel;
@@ -21,8 +22,6 @@ use crate::outcome::Outcome;
 
 /// Most sources of an archive; one with more is said to have these.
 const SOURCES_MAX: usize = 10_000;
-/// End of the name of a file that is an index alone.
-const INDEX_END: &str = "takeup-index";
 /// Files whose looks are noted together.
 const LOOKS: usize = 1000;
 
@@ -332,7 +331,7 @@ fn open(path: &Path) -> Result<Source, String> {
 /// The index in a file: behind an archive, or the copy of that of a set on tape.
 fn index_of(source: &Source, candidate: &Candidate) -> Option<IndexFile> {
     IndexFile::find(source).or_else(|| {
-        let is_alone = candidate.path.extension().is_some_and(|end| end == INDEX_END);
+        let is_alone = is_index_copy(&candidate.path);
         let length_bytes = source.length_bytes.filter(|_| is_alone)?;
         IndexFile::alone(Arc::clone(&source.file), length_bytes)
     })

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use archive::label::hex;
-use catalogue::KnownSet;
+use catalogue::{KnownSet, is_index_copy};
 
 /// The drive that is meant where sets are on tape: which one, only the user knows.
 const DRIVE: &str = "/dev/nst0";
@@ -24,7 +24,7 @@ impl RestoreFrom {
     /// Of a set; `None` if only its index is here.
     pub fn of(set: &KnownSet) -> Option<RestoreFrom> {
         let id = set.identity.map(|identity| hex(&identity)[..ID_DIGITS].to_owned());
-        let is_index = set.place.extension().is_some_and(|end| end == "takeup-index");
+        let is_index = is_index_copy(&set.place);
         let folder = set.place.parent();
         // Copies of indexes of sets on tape, which the program keeps itself.
         let is_kept = |folder: &Path| folder.ends_with("takeup/tape-sets");

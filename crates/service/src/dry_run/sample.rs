@@ -16,6 +16,7 @@ use archive::chunk::{ChunkCompressor, Compression};
 use model::compressibility::Compressibility;
 use runs::backup::StoredContent;
 use rustix::fs::{SeekFrom, seek};
+use statistics::interval::of_mean;
 use statistics::random::Random;
 use tree::{Accounts, Attributes, Capture, CaptureOptions, Capturer};
 
@@ -25,8 +26,8 @@ const STRETCHES_MAX: u64 = 16;
 const STRETCH_BYTES_MAX: u64 = 8 << 20;
 /// Any number: the same tree gives the same answer.
 const SEED: u64 = 34;
-/// Student's t with 15 degrees of freedom: 95 of 100 such intervals have the true value in them.
-const TWO_SIDED_95: f64 = 2.13;
+/// Of the interval, by Student's t: so many have the true value in them.
+const CONFIDENCE: f64 = 0.95;
 
 /// How far the contents compress.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -200,15 +201,11 @@ fn sum(stretches: &[(u64, u64)]) -> Option<CompressedShare> {
 
 /// The mean and its interval; `None` of fewer than two stretches.
 fn mean(stretches: &[(u64, u64)]) -> Option<CompressedShare> {
-    let count = stretches.len() as f64;
-    if stretches.len() < 2 {
-        return None;
-    }
-    let shares = || stretches.iter().map(|(before, after)| *after as f64 / *before as f64);
-    let share = shares().sum::<f64>() / count;
-    let variance = shares().map(|it| (it - share).powi(2)).sum::<f64>() / (count - 1.0);
-    let half = TWO_SIDED_95 * (variance / count).sqrt();
-    Some(CompressedShare { share, low: (share - half).max(0.0), high: share + half })
+    let shares = stretches.iter().map(|(before, after)| *after as f64 / *before as f64);
+    let shares: Vec<f64> = shares.collect();
+    let interval = of_mean(&shares, CONFIDENCE)?;
+    let share = statistics::mean(&shares)?;
+    Some(CompressedShare { share, low: interval.low.max(0.0), high: interval.high })
 }
 
 #[cfg(test)]

@@ -48,6 +48,8 @@ proptest! {
             for (set, tree) in sets.iter().zip(&days) {
                 for path in &paths {
                     let entries = catalogue.folder(set, path.as_bytes()).unwrap();
+                    let has = catalogue.has(set, path.as_bytes()).unwrap();
+                    prop_assert_eq!(has, tree.contains_key(*path));
                     match tree.get(*path) {
                         None => prop_assert_eq!(entries, None),
                         Some(Object::Folder) => {

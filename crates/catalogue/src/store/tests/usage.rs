@@ -53,6 +53,22 @@ proptest! {
     }
 }
 
+/// The only thing in a folder was a folder, and is a file now.
+#[test]
+fn what_was_a_folder_and_is_a_file_has_its_bytes() {
+    with_catalogue(|catalogue| {
+        add(catalogue, 0, &tree(&[("a", Object::Folder), ("a/x", file(5))]));
+        add(catalogue, 1, &tree(&[("a", file(7))]));
+        let usage = |path: &[u8]| -> Vec<(String, Vec<u64>)> {
+            let below = catalogue.usage(path).unwrap().remove(0).below.into_iter();
+            below.map(|it| (String::from_utf8(it.path).unwrap(), it.bytes)).collect()
+        };
+        assert_eq!(usage(b"srv"), [("srv/top/a".to_owned(), vec![5, 7])]);
+        let both = [("srv/top/a".to_owned(), vec![0, 7]), ("srv/top/a/x".to_owned(), vec![5, 0])];
+        assert_eq!(usage(b"srv/top/a"), both);
+    });
+}
+
 #[test]
 fn the_largest_comes_first_and_each_version_counts_once() {
     with_catalogue(|catalogue| {
