@@ -215,6 +215,14 @@ impl IndexFile {
         section.map_or(Ok(Vec::new()), |section| AgainRecord::decode_all(&section))
     }
 
+    /// What became of the sets before it, of at most `most` bytes; empty if it has nothing of that.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is longer.
+    pub fn journal(&self, most: usize) -> Result<Vec<u8>, IndexError> {
+        Ok(self.short(NamedSection::Journal, most)?.unwrap_or_default())
+    }
+
     /// Whether all of what was found at the sources can be read, by its checksum; `None` if the
     /// index has nothing of that.
     ///

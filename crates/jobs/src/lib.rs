@@ -14,9 +14,11 @@
 //! - `retention`: which sets are kept, and why.
 //! - `rotation`: which parts of archives were read back, and which are next.
 //! - `journal`: what became of runs, verifications and sets.
+//! - `digest`: what a set carries of it.
 //! - `units`: a service and a timer for systemd.
 
 mod config;
+mod digest;
 mod journal;
 mod retention;
 mod rotation;
@@ -26,6 +28,7 @@ mod values;
 pub use config::{
     After, Config, ConfigError, Exceeded, Hooks, Job, Keep, Quota, VerifyPolicy, place_in,
 };
+pub use digest::{DIGEST_BYTES_MAX, digest, read_digest};
 pub use journal::{Entry, Event, Journal, JournalError, Journaled, RunResult};
 pub use retention::{Because, Fate, RetainedSet, fates};
 pub use rotation::{PartState, Readings, RotatedArchive, next_parts};

@@ -13,6 +13,7 @@ use service::catalog::{
     CatalogDiff, CatalogFound, CatalogLoaded, CatalogWhy, CaughtUp, DifferingKind,
     ExistingCatalogue, RestoreFrom, because,
 };
+use service::jobs::CarriedJournal;
 
 /// Sources of a set that are listed.
 const SOURCES_MAX: usize = 4;
@@ -92,6 +93,12 @@ pub fn loaded(loaded: &CatalogLoaded) -> String {
     if loaded.without_index > 0 {
         let files = counted(loaded.without_index, "file has", "files have");
         text.push_str(&format!("{files} no index of takeup: passed over\n"));
+    }
+    for CarriedJournal { job, set, lines } in &loaded.journals {
+        let (lines, set) = (counted(*lines, "line", "lines"), escape(set.as_bytes()));
+        text.push_str(&format!(
+            "the journal of {job} was lost: {lines} of it are back from {set}\n"
+        ));
     }
     for archive in &loaded.left_out {
         let (path, why) = (&archive.path, escape(archive.why.as_bytes()));

@@ -3,6 +3,7 @@
 //! What a job is, is in [`jobs`]; here it is run, looked after and handed to a timer.
 
 mod answer;
+mod carried;
 mod check;
 mod history;
 mod hooks;
@@ -27,6 +28,8 @@ use crate::state;
 pub use answer::{
     CheckConfigAnswer, ForgottenArchive, JobAnswer, JobStatusAnswer, StatusAnswer, UnitsAnswer,
 };
+pub use carried::CarriedJournal;
+pub(crate) use carried::{CarriedJournals, carried};
 pub use check::{CheckConfigRequest, CheckedConfig, CheckedJob, check_config};
 pub use history::{
     JobHistoryAnswer, JobRunAnswer, JobsHistoryAnswer, JobsHistoryRequest, MOST_RUNS, history,
@@ -86,12 +89,14 @@ pub(crate) fn note(job: &str, to: &Path, event: Event) -> Result<(), Failure> {
     journal()?.append(&entry).map_err(|error| Failure::new(&error, None))
 }
 
+/// What the journal calls all tape drives: drives are exchanged and get other names; the sets stay.
+pub(crate) const TAPE_PLACE: &str = "tape";
+
 /// A folder of sets as the journal names it: with links followed, so that another path to it finds
 /// it, too.
 pub(crate) fn place(to: &Path) -> String {
     if sets::is_tape_drive(to) {
-        // Drives are exchanged and get other names; the sets stay.
-        return "tape".to_owned();
+        return TAPE_PLACE.to_owned();
     }
     let absolute = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
     let path = absolute.canonicalize().ok().or_else(|| {

@@ -278,7 +278,8 @@ fn options(
     let parent = parent.map_err(|error| Failure::new(&error, None))?;
     let given = Given { settings, last: last.map(|last| &last.about), monitor };
     let (changed, list) = changed::plan(&given, &mut about, parent.as_ref())?;
-    Ok((SetOptions { about, parent, changed }, list))
+    let journal = crate::jobs::carried(&about.job, &request.to);
+    Ok((SetOptions { about, parent, changed, journal }, list))
 }
 
 /// Who keeps others from writing into the folder.
@@ -302,7 +303,7 @@ fn about(request: &BackupRequest, sources: Vec<AboutSource>) -> Result<About, Fa
         job: request.set.job.clone().unwrap_or_else(|| JOB.to_owned()),
         number: 1,
         level: 0,
-        host: HostName::new(rustix::system::uname().nodename().to_bytes()),
+        host: this_host(),
         begun_seconds,
         ended_seconds: 0,
         sources,
@@ -318,12 +319,17 @@ fn about(request: &BackupRequest, sources: Vec<AboutSource>) -> Result<About, Fa
     })
 }
 
+/// The name of this machine, as sets have it.
+pub(crate) fn this_host() -> Option<HostName> {
+    HostName::new(rustix::system::uname().nodename().to_bytes())
+}
+
 /// What an archive outside of a chain would be as a set.
 pub(crate) fn alone(request: &BackupRequest) -> Result<SetOptions, Failure> {
     let mut about = about(request, sources(request)?)?;
     let (set, begun_seconds) = (about.set, about.begun_seconds);
     about.chain.push(ChainSet { set, begun_seconds, name: String::new() });
-    Ok(SetOptions { about, parent: None, changed: None })
+    Ok(SetOptions { about, parent: None, changed: None, journal: Vec::new() })
 }
 
 /// The set that changes count from.

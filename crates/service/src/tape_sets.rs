@@ -34,6 +34,7 @@ pub(crate) use account::{Account, Log, MediumAccount};
 
 use crate::change::NoChanger;
 use crate::failure::Failure;
+use crate::jobs::{CarriedJournals, TAPE_PLACE};
 use crate::scratch::Scratch;
 use crate::sets::{self, FolderLock, Gaps, SetSelection, WantedChain};
 use crate::state;
@@ -286,6 +287,11 @@ impl TapeSets {
         for (here, index) in &found {
             self.adopt(index, here)?;
         }
+        let mut carried = CarriedJournals::default();
+        for (_, index) in found.iter().filter(|(here, _)| is_ours(here)) {
+            carried.look_at(&index.index, TAPE_PLACE);
+        }
+        carried.take_in()?;
         Ok(found.len() as u64)
     }
 
@@ -426,7 +432,7 @@ fn written_over(about: &About, needed: &str) -> Failure {
 
 /// Whether this machine wrote a set.
 fn is_ours(set: &SetOnVolume) -> bool {
-    let host = HostName::new(rustix::system::uname().nodename().to_bytes());
+    let host = sets::this_host();
     set.host.as_deref() == host.as_ref().map(HostName::as_str)
 }
 

@@ -33,6 +33,8 @@ pub enum NamedSection {
     Again,
     /// Which set it is: [`super::About`].
     About,
+    /// What became of the sets before it: lines of text, which nothing needs.
+    Journal,
     /// The places of the others.
     Table,
 }
@@ -44,6 +46,7 @@ impl NamedSection {
             NamedSection::Tree => "takeup-index/tree",
             NamedSection::Again => "takeup-index/again",
             NamedSection::About => "takeup-index/about",
+            NamedSection::Journal => "takeup-index/journal",
             NamedSection::Table => TABLE,
         }
     }
@@ -109,7 +112,8 @@ pub fn decode_table(table: &[u8], records: u64) -> Result<Vec<NamedRow>, IndexEr
     if found.len() as u64 != records {
         return Err(damaged("number of rows does not match"));
     }
-    let known = [NamedSection::Tree, NamedSection::Again, NamedSection::About];
+    let known =
+        [NamedSection::Tree, NamedSection::Again, NamedSection::About, NamedSection::Journal];
     let is_known = |row: &NamedRow| known.iter().any(|section| section.name() == row.name);
     if found.iter().any(|row| row.must_be_understood == MustBeUnderstood::Yes && !is_known(row)) {
         return Err(IndexError::Later { what: "the index" });

@@ -56,6 +56,8 @@ pub(super) struct SetSections {
     pub(super) tree: (Spool, SectionSummary),
     pub(super) again: Vec<AgainRecord>,
     pub(super) about: About,
+    /// What became of the sets before it.
+    pub(super) journal: Vec<u8>,
     /// What a list of changes did; it is not written.
     pub(super) list: Option<ListReport>,
 }
@@ -127,7 +129,7 @@ struct Named {
 impl Named {
     /// Lays them out, with the table last.
     fn new(set: SetSections, layout: &mut IndexLayout) -> Result<Named, BackupError> {
-        let SetSections { tree, again, about, .. } = set;
+        let SetSections { tree, again, about, journal, .. } = set;
         let identity = about.set;
         let mut again_bytes = Vec::new();
         again.iter().for_each(|record| record.encode(&mut again_bytes));
@@ -135,11 +137,15 @@ impl Named {
             let length_bytes = bytes.len() as u64;
             (Spool::from(bytes), SectionSummary { length_bytes, records })
         };
-        let sections = [
+        let mut sections = vec![
             (NamedSection::Tree, tree),
             (NamedSection::Again, whole(again_bytes, again.len() as u64)),
             (NamedSection::About, whole(about.encode(), 1)),
         ];
+        if !journal.is_empty() {
+            let lines = journal.iter().filter(|byte| **byte == b'\n').count();
+            sections.push((NamedSection::Journal, whole(journal, lines as u64)));
+        }
         let (mut rows, mut spools) = (Vec::new(), Vec::new());
         for (section, (spool, summary)) in sections {
             let place = layout.add(section, summary).map_err(BackupError::Index)?;

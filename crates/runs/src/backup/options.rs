@@ -96,6 +96,8 @@ pub struct SetOptions {
     pub parent: Option<IndexFile>,
     /// What has changed since the set before, if that is known.
     pub changed: Option<ChangedList>,
+    /// What became of the sets before it, as lines of text; empty where nothing is known.
+    pub journal: Vec<u8>,
 }
 
 /// When a writer whose ring ran empty starts again.

@@ -168,7 +168,8 @@ impl Run<'_> {
         let decided = decider.finish()?;
         let about = counted_about(&set.about, &decided.counts);
         let (tree, again, list) = (decided.entries, gathered.again.clone(), decided.list);
-        Ok(Some(SetSections { tree, again, about, list }))
+        let journal = set.journal.clone();
+        Ok(Some(SetSections { tree, again, about, journal, list }))
     }
 
     /// The stages of the archive itself, from scan to write.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CatalogFound, CatalogLoaded, CatalogSets, CaughtUp, ExistingCatalogue};
 use crate::Answer;
+use crate::jobs::CarriedJournal;
 use crate::list::MemberType;
 
 /// How archives came into a catalogue.
@@ -32,6 +33,8 @@ pub struct CatalogLoadAnswer {
     pub read_through: u64,
     /// Archives that did not come in.
     pub left_out: Vec<LeftOutArchive>,
+    /// What the journal of jobs had lost, and the sets had.
+    pub journals: Vec<CarriedJournal>,
     pub seconds: f64,
 }
 
@@ -194,6 +197,7 @@ impl CatalogLoaded {
             without_index: self.without_index,
             read_through: self.read_through,
             left_out: self.left_out.clone(),
+            journals: self.journals.clone(),
             seconds: self.seconds,
         }
     }

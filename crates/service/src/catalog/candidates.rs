@@ -10,6 +10,7 @@ use catalogue::Stamp;
 
 use super::LeftOutArchive;
 use crate::failure::{Failure, with_causes};
+use crate::sets::LOCK;
 
 /// Folders inside of each other that are searched for archives.
 const FOLDERS_DEEP_MAX: usize = 64;
@@ -141,6 +142,7 @@ impl Candidate {
                     return leave_out(std::io::Error::other(full));
                 }
                 Ok((path, status)) if status.is_dir() => folders.push(path),
+                Ok((path, _)) if is_lock(&path) => {}
                 Ok((path, status)) if status.is_file() => {
                     found.push(Candidate::of(path, &status, false));
                 }
@@ -160,4 +162,9 @@ impl Candidate {
             }
         }
     }
+}
+
+/// Whether it is what each folder of sets has besides them.
+fn is_lock(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == LOCK)
 }

@@ -18,6 +18,7 @@ use super::candidates::Candidate;
 use super::members::{Members, NoMembers};
 use super::{CatalogLoadRequest, ExistingCatalogue, LeftOutArchive, failure, place};
 use crate::failure::{Failure, with_causes};
+use crate::jobs::{CarriedJournal, CarriedJournals, TAPE_PLACE};
 use crate::outcome::Outcome;
 
 /// Most sources of an archive; one with more is said to have these.
@@ -48,6 +49,8 @@ pub struct CatalogLoaded {
     pub read_through: u64,
     /// What was to come in and did not.
     pub left_out: Vec<LeftOutArchive>,
+    /// What the journal of jobs had lost, and the sets had.
+    pub journals: Vec<CarriedJournal>,
     pub seconds: f64,
 }
 
@@ -89,6 +92,15 @@ pub fn load(request: &CatalogLoadRequest, cancel: &Cancel) -> Result<CatalogLoad
         }
     })?;
     note_places(request, &places, &mut loading.left_out);
+    let journals = match request.existing {
+        ExistingCatalogue::Kept => Ok(Vec::new()),
+        ExistingCatalogue::Replaced => std::mem::take(&mut loading.carried).take_in(),
+    };
+    let journals = journals.unwrap_or_else(|failure| {
+        let (path, why) = ("what the sets have of the journal".to_owned(), failure.message());
+        loading.left_out.push(LeftOutArchive { path, why: why.to_owned() });
+        Vec::new()
+    });
     Ok(CatalogLoaded {
         existing: request.existing,
         bytes: path.metadata().map_or(0, |status| status.len()),
@@ -101,6 +113,7 @@ pub fn load(request: &CatalogLoadRequest, cancel: &Cancel) -> Result<CatalogLoad
         without_index: loading.without_index,
         read_through: loading.read_through,
         left_out: loading.left_out,
+        journals,
         seconds: begun.elapsed().as_secs_f64(),
     })
 }
@@ -177,6 +190,8 @@ pub(super) struct Loading<'k> {
     without_index: u64,
     read_through: u64,
     pub(super) left_out: Vec<LeftOutArchive>,
+    /// What the sets have of the journal of jobs.
+    carried: CarriedJournals,
     /// What was found in files before.
     before: Option<&'k HashMap<PathBuf, Look>>,
     /// What is to be noted of files, at most [`LOOKS`].
@@ -196,9 +211,13 @@ impl<'k> Loading<'k> {
         catalogue: &mut Catalogue,
         cancel: &Cancel,
     ) -> Result<(), LoadError> {
+        let carried = &mut self.carried;
         let order = |candidate: Candidate| {
             let index = open(&candidate.path).ok().and_then(|source| index_of(&source, &candidate));
-            let about = index.and_then(|index| index.about().ok().flatten());
+            let about = index.as_ref().and_then(|index| index.about().ok().flatten());
+            if let (Some(index), Some(_)) = (&index, &about) {
+                carried.look_at(index, &place_of(&candidate.path));
+            }
             (about.as_ref().map_or(candidate.time_seconds, order_seconds), candidate)
         };
         let mut candidates: Vec<(i64, Candidate)> = candidates.into_iter().map(order).collect();
@@ -322,6 +341,16 @@ impl<'k> Loading<'k> {
     fn leave_out(&mut self, candidate: &Candidate, why: String) {
         self.left_out.push(LeftOutArchive { path: escape_path(&candidate.path), why });
     }
+}
+
+/// What the journal calls the place of a set.
+fn place_of(archive: &Path) -> String {
+    if is_index_copy(archive) {
+        return TAPE_PLACE.to_owned();
+    }
+    // A name without a folder is in this one.
+    let folder = archive.parent().filter(|folder| !folder.as_os_str().is_empty());
+    crate::jobs::place(folder.unwrap_or(Path::new(".")))
 }
 
 fn open(path: &Path) -> Result<Source, String> {

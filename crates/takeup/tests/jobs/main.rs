@@ -10,6 +10,7 @@ mod first_backup;
 mod folder;
 mod forget;
 mod hooks;
+mod lost_state;
 mod on_tape;
 mod read_back;
 mod routine;

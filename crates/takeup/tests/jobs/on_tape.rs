@@ -202,6 +202,9 @@ fn a_month_of_runs_over_five_tapes() {
     std::thread::sleep(TICK);
     let next = site.place.job(&[], 0);
     assert_eq!(next["backup"]["set"]["chain"].as_array().unwrap().len(), chain + 1, "{next:#}");
+    // That set has the runs before it, which the journal had lost.
+    let runs = site.place.json(&["catalog", "jobs"], 0)["jobs"][0]["runs"].as_array().map(Vec::len);
+    assert_eq!(runs, Some((days.len() - 1).min(20) + 1), "those before the last set, and this one");
     // What the tapes hold is read again.
     site.changer(MEDIA + 1);
     for number in 1..=MEDIA + 1 {
