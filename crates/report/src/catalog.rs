@@ -13,7 +13,7 @@ use service::catalog::{
     CatalogDiff, CatalogFound, CatalogLoaded, CatalogWhy, CaughtUp, DifferingKind,
     ExistingCatalogue, RestoreFrom, because,
 };
-use service::jobs::CarriedJournal;
+use service::journal::CarriedJournal;
 
 /// Sources of a set that are listed.
 const SOURCES_MAX: usize = 4;

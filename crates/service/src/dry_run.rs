@@ -20,6 +20,7 @@ use crate::backup::{BackupRequest, new_set, options};
 use crate::change::NoChanger;
 use crate::compression_by_name;
 use crate::failure::Failure;
+use crate::journal;
 use crate::outcome::Outcome;
 use crate::run::{RunMonitor, RunObserver, destination};
 use crate::sets::{self, ChangedListAnswer, Hold, ListUsed, WrittenSetAnswer};
@@ -219,7 +220,7 @@ pub fn dry_run(
 ) -> Result<DryRunDone, Failure> {
     let monitor = RunMonitor::new(observer);
     let compression = compression(request)?;
-    let is_tape = sets::is_tape_drive(&request.to);
+    let is_tape = journal::is_tape_drive(&request.to);
     if sampling == Sampling::Stretches && compression == Compression::None && !is_tape {
         let hint = "add --compress zstd, or name a tape drive with --to";
         return Err(Failure::of("--sample: the run would not compress", Some(hint)));

@@ -3,7 +3,6 @@
 //! What a job is, is in [`jobs`]; here it is run, looked after and handed to a timer.
 
 mod answer;
-mod carried;
 mod check;
 mod history;
 mod hooks;
@@ -16,20 +15,15 @@ mod units;
 
 use std::path::{Path, PathBuf};
 
-use base::escape::escape_path;
 use base::failures::with_causes;
-use jiff::Timestamp;
-use jobs::{Config, ConfigError, Entry, Event, Journal};
+use jobs::{Config, ConfigError};
 
 use crate::failure::{Failure, without_error_numbers};
-use crate::sets;
 use crate::state;
 
 pub use answer::{
     CheckConfigAnswer, ForgottenArchive, JobAnswer, JobStatusAnswer, StatusAnswer, UnitsAnswer,
 };
-pub use carried::CarriedJournal;
-pub(crate) use carried::{CarriedJournals, carried};
 pub use check::{CheckConfigRequest, CheckedConfig, CheckedJob, check_config};
 pub use history::{
     JobHistoryAnswer, JobRunAnswer, JobsHistoryAnswer, JobsHistoryRequest, MOST_RUNS, history,
@@ -67,42 +61,4 @@ fn failure(error: &ConfigError) -> Failure {
     };
     let text = without_error_numbers(&with_causes(error)).to_string();
     Failure::of(text, hint)
-}
-
-/// The journal of this user's jobs.
-///
-/// # Errors
-/// When there is no folder for it.
-pub(crate) fn journal() -> Result<Journal, Failure> {
-    state::journal_of_jobs().map(Journal::at).ok_or_else(|| {
-        let hint = "set XDG_STATE_HOME or HOME to a folder of yours";
-        Failure::of("there is no folder for the journal", Some(hint))
-    })
-}
-
-/// Adds a line to the journal.
-///
-/// # Errors
-/// When it cannot be written; what it was to say has happened all the same.
-pub(crate) fn note(job: &str, to: &Path, event: Event) -> Result<(), Failure> {
-    let entry = Entry { at: Timestamp::now(), job: job.to_owned(), to: place(to), event };
-    journal()?.append(&entry).map_err(|error| Failure::new(&error, None))
-}
-
-/// What the journal calls all tape drives: drives are exchanged and get other names; the sets stay.
-pub(crate) const TAPE_PLACE: &str = "tape";
-
-/// A folder of sets as the journal names it: with links followed, so that another path to it finds
-/// it, too.
-pub(crate) fn place(to: &Path) -> String {
-    if sets::is_tape_drive(to) {
-        return TAPE_PLACE.to_owned();
-    }
-    let absolute = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
-    let path = absolute.canonicalize().ok().or_else(|| {
-        // It is not there now, and has to have the name that it had.
-        let (folder, name) = (absolute.parent()?, absolute.file_name()?);
-        Some(folder.canonicalize().ok()?.join(name))
-    });
-    escape_path(&path.unwrap_or(absolute))
 }

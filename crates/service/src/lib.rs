@@ -23,6 +23,7 @@
 //! - [`retention`]: which sets of a folder are kept, and the end of the others.
 //! - [`mod@media`]: the tapes that hold sets, and which may be written over.
 //! - [`mod@jobs`]: backups that a file names, and that run again and again.
+//! - [`mod@journal`]: what became of runs and archives, here and in the sets.
 //! - `shell`: a command of the user, ended in time.
 //! - `scratch`: a folder for a while.
 //! - [`change`]: changes of volume by a command.
@@ -67,6 +68,7 @@ pub mod failure;
 pub mod folder_sets;
 mod interrupted;
 pub mod jobs;
+pub mod journal;
 mod largest_file;
 pub mod list;
 pub mod media;

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Answer;
 use crate::failure::Failure;
-use crate::jobs::{ForgottenArchive, Verifications, note};
+use crate::jobs::{ForgottenArchive, Verifications};
+use crate::journal::{self, note};
 use crate::outcome::Outcome;
 use crate::sets::{self, FolderLock};
 use crate::tape_sets::TapeSets;
@@ -193,7 +194,7 @@ impl ForgetDone {
 /// When the folder has no such set or job, a set is needed by one that is kept, or an archive
 /// cannot be removed.
 pub fn forget(request: &ForgetRequest) -> Result<ForgetDone, Failure> {
-    if request.apply && sets::is_tape_drive(&request.from) {
+    if request.apply && journal::is_tape_drive(&request.from) {
         let hint = "a run of a job writes over tapes of which its rule keeps nothing; `takeup \
                     catalog media` says which";
         return Err(Failure::of("sets on tape are not removed one by one", Some(hint)));

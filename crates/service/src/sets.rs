@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use archive::chunk::Compression;
 use archive::index::{About, AboutSource, CHAIN_SETS_MAX, ChainSet, StoreReason};
-use archive::label::{HostName, hex};
+use archive::label::hex;
 use base::calendar::time_text;
 use base::escape::escape_path;
 use base::failures::with_causes;
@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backup::BackupRequest;
 use crate::failure::{Failure, without_error_numbers};
+use crate::journal;
 use crate::tape_sets::{Account, Copy, Log, TapeSets};
 use changed::Given;
 pub use changed::{ChangedListAnswer, ListUsed};
@@ -278,7 +279,7 @@ fn options(
     let parent = parent.map_err(|error| Failure::new(&error, None))?;
     let given = Given { settings, last: last.map(|last| &last.about), monitor };
     let (changed, list) = changed::plan(&given, &mut about, parent.as_ref())?;
-    let journal = crate::jobs::carried(&about.job, &request.to);
+    let journal = journal::carried(&about.job, &request.to);
     Ok((SetOptions { about, parent, changed, journal }, list))
 }
 
@@ -303,7 +304,7 @@ fn about(request: &BackupRequest, sources: Vec<AboutSource>) -> Result<About, Fa
         job: request.set.job.clone().unwrap_or_else(|| JOB.to_owned()),
         number: 1,
         level: 0,
-        host: this_host(),
+        host: journal::this_host(),
         begun_seconds,
         ended_seconds: 0,
         sources,
@@ -317,11 +318,6 @@ fn about(request: &BackupRequest, sources: Vec<AboutSource>) -> Result<About, Fa
         subvolumes: Vec::new(),
         mounts: Vec::new(),
     })
-}
-
-/// The name of this machine, as sets have it.
-pub(crate) fn this_host() -> Option<HostName> {
-    HostName::new(rustix::system::uname().nodename().to_bytes())
 }
 
 /// What an archive outside of a chain would be as a set.
@@ -502,15 +498,10 @@ fn name(about: &About, end: &str) -> String {
 
 /// The sets of a folder; of a tape drive, the sets on tape that this user knows and that are left.
 pub(crate) fn read(place: &Path) -> Result<SetsFolder, Failure> {
-    if is_tape_drive(place) {
+    if journal::is_tape_drive(place) {
         return TapeSets::of_this_user()?.restorable();
     }
     read_folder(place)
-}
-
-/// Whether sets of this place are on tape. The drive need not be there.
-pub(crate) fn is_tape_drive(place: &Path) -> bool {
-    jobs::is_named_as_drive(place) && !place.is_dir()
 }
 
 pub(crate) fn read_folder(folder: &Path) -> Result<SetsFolder, Failure> {

@@ -34,7 +34,7 @@ pub(crate) use account::{Account, Log, MediumAccount};
 
 use crate::change::NoChanger;
 use crate::failure::Failure;
-use crate::jobs::{CarriedJournals, TAPE_PLACE};
+use crate::journal::{self, CarriedJournals, TAPE_PLACE};
 use crate::scratch::Scratch;
 use crate::sets::{self, FolderLock, Gaps, SetSelection, WantedChain};
 use crate::state;
@@ -432,7 +432,7 @@ fn written_over(about: &About, needed: &str) -> Failure {
 
 /// Whether this machine wrote a set.
 fn is_ours(set: &SetOnVolume) -> bool {
-    let host = sets::this_host();
+    let host = journal::this_host();
     set.host.as_deref() == host.as_ref().map(HostName::as_str)
 }
 

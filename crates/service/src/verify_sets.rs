@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::Answer;
 use crate::change::SharedChanger;
 use crate::failure::Failure;
-use crate::jobs::{ComparedSource, VerifiedArchive, note};
+use crate::jobs::{ComparedSource, VerifiedArchive};
+use crate::journal::{self, note};
 use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, RunObserver};
 use crate::sets::{self, SetSelection};
@@ -194,7 +195,11 @@ pub(crate) fn verify_against_source(
 }
 
 fn request_of(set: &FolderSet, place: &Path, engine: EngineChoice) -> VerifyRequest {
-    if sets::is_tape_drive(place) { on_tape(set, place, engine) } else { of_archive(set, engine) }
+    if journal::is_tape_drive(place) {
+        on_tape(set, place, engine)
+    } else {
+        of_archive(set, engine)
+    }
 }
 
 fn read_and_note(

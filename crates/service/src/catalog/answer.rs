@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CatalogFound, CatalogLoaded, CatalogSets, CaughtUp, ExistingCatalogue};
 use crate::Answer;
-use crate::jobs::CarriedJournal;
+use crate::journal::CarriedJournal;
 use crate::list::MemberType;
 
 /// How archives came into a catalogue.

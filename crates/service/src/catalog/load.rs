@@ -18,7 +18,7 @@ use super::candidates::Candidate;
 use super::members::{Members, NoMembers};
 use super::{CatalogLoadRequest, ExistingCatalogue, LeftOutArchive, failure, place};
 use crate::failure::{Failure, with_causes};
-use crate::jobs::{CarriedJournal, CarriedJournals, TAPE_PLACE};
+use crate::journal::{CarriedJournal, CarriedJournals, TAPE_PLACE};
 use crate::outcome::Outcome;
 
 /// Most sources of an archive; one with more is said to have these.
@@ -350,7 +350,7 @@ fn place_of(archive: &Path) -> String {
     }
     // A name without a folder is in this one.
     let folder = archive.parent().filter(|folder| !folder.as_os_str().is_empty());
-    crate::jobs::place(folder.unwrap_or(Path::new(".")))
+    crate::journal::place(folder.unwrap_or(Path::new(".")))
 }
 
 fn open(path: &Path) -> Result<Source, String> {

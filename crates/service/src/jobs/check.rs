@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, without_error_numbers};
+use crate::journal;
 use crate::outcome::Outcome;
-use crate::sets;
 
 /// Which file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,7 +83,7 @@ fn checked(name: &JobName, job: &Job) -> CheckedJob {
 
 /// A run makes the last folder of a path, and no other.
 fn target_problem(to: &Path) -> Option<String> {
-    if sets::is_tape_drive(to) {
+    if journal::is_tape_drive(to) {
         let missing = device::tape::find(to).is_none();
         return missing.then(|| format!("the target: {} is no tape drive", escape_path(to)));
     }

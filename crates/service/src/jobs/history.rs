@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::result_name;
-use super::journal;
 use crate::Answer;
 use crate::failure::Failure;
+use crate::journal::journal;
 
 /// Runs that the last one is compared with.
 const BEFORE: usize = 10;

@@ -18,10 +18,11 @@ use serde::{Deserialize, Serialize};
 
 use super::hooks::{Moment, call};
 use super::status::{Archives, Verifications, left};
-use super::{ComparedSource, ForgottenArchive, VerifiedArchive, note, sample};
+use super::{ComparedSource, ForgottenArchive, VerifiedArchive, sample};
 use crate::backup::{BackupDone, BackupRequest, Caller, TapeTargetSettings, backup_for};
 use crate::change::{self, SharedChanger};
 use crate::failure::Failure;
+use crate::journal::{self, note};
 use crate::outcome::Outcome;
 use crate::retention::{Damaged, forget_by_rule, freed_media, kept_bytes};
 use crate::run::{EngineChoice, RunObserver, TargetSettings};
@@ -182,7 +183,7 @@ fn lock(
     (observer, cancel): (&dyn RunObserver, &Cancel),
 ) -> Result<FolderLock, Failure> {
     let to = job.to.as_path();
-    if sets::is_tape_drive(to) {
+    if journal::is_tape_drive(to) {
         return TapeSets::of_this_user()?.lock(name.as_str());
     }
     if !request.target_may_change {
@@ -211,9 +212,9 @@ fn check_target(name: &JobName, to: &Path) -> Result<(), Failure> {
         );
         Failure::of(message, Some(hint))
     };
-    let journal = super::journal().map_err(|failure| unknown(&failure))?;
+    let journal = journal::journal().map_err(|failure| unknown(&failure))?;
     let entries = journal.read().map_err(|error| unknown(&Failure::new(&error, None)))?.0;
-    let Some(left) = left(name, &super::place(to), &entries) else { return Ok(()) };
+    let Some(left) = left(name, &journal::place(to), &entries) else { return Ok(()) };
     let message = format!(
         "{} has no set of {name}, and had {left}: its disk may not be mounted",
         escape_path(to)

@@ -11,10 +11,10 @@ use flow::cancel::Cancel;
 use jobs::{Event, RotatedArchive, Share, next_parts};
 use runs::verify::{PartOptions, verify_part};
 
-use super::note;
 use super::read_back::{ReadPart, VerifiedArchive};
 use super::status::Archives;
 use crate::failure::Failure;
+use crate::journal::note;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
 use crate::tape_source::ring_bytes;
 

@@ -15,8 +15,8 @@ use jobs::{Entry, Event, Job, JobName, Journaled, PartState, Readings, RunResult
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{journal, place};
 use crate::failure::Failure;
+use crate::journal::{journal, place};
 use crate::outcome::Outcome;
 use crate::retention::{Damaged, kept_bytes};
 use crate::sets;

@@ -19,10 +19,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::random::Random;
 
-use super::note;
 use crate::Answer;
 use crate::change::SharedChanger;
 use crate::failure::{Failure, without_error_numbers};
+use crate::journal::note;
 use crate::outcome::Outcome;
 use crate::restore::{
     RestoreModes, RestoreOverwrite, RestoreOwners, RestorePrivileges, RestoreRequest, restore,

@@ -1,23 +1,73 @@
-//! The digest of the journal that sets carry: what a new one gets of it, and what a machine that
-//! has lost its journal takes back from them.
+//! The journal of this user's jobs, and the digest of it that sets carry: what a new one gets, and
+//! what a machine that has lost its journal takes back from them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use archive::label::HostName;
+use base::escape::escape_path;
 use catalogue::IndexFile;
-use jobs::{DIGEST_BYTES_MAX, digest, read_digest};
+use jiff::Timestamp;
+use jobs::{DIGEST_BYTES_MAX, Entry, Event, Journal, digest, read_digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{journal, place};
 use crate::failure::Failure;
-use crate::sets;
+use crate::state;
+
+/// The journal of this user's jobs.
+///
+/// # Errors
+/// When there is no folder for it.
+pub(crate) fn journal() -> Result<Journal, Failure> {
+    state::journal_of_jobs().map(Journal::at).ok_or_else(|| {
+        let hint = "set XDG_STATE_HOME or HOME to a folder of yours";
+        Failure::of("there is no folder for the journal", Some(hint))
+    })
+}
+
+/// Adds a line to the journal.
+///
+/// # Errors
+/// When it cannot be written; what it was to say has happened all the same.
+pub(crate) fn note(job: &str, to: &Path, event: Event) -> Result<(), Failure> {
+    let entry = Entry { at: Timestamp::now(), job: job.to_owned(), to: place(to), event };
+    journal()?.append(&entry).map_err(|error| Failure::new(&error, None))
+}
+
+/// What the journal calls all tape drives: drives are exchanged and get other names; the sets stay.
+pub(crate) const TAPE_PLACE: &str = "tape";
+
+/// A folder of sets as the journal names it: with links followed, so that another path to it finds
+/// it, too.
+pub(crate) fn place(to: &Path) -> String {
+    if is_tape_drive(to) {
+        return TAPE_PLACE.to_owned();
+    }
+    let absolute = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
+    let path = absolute.canonicalize().ok().or_else(|| {
+        // It is not there now, and has to have the name that it had.
+        let (folder, name) = (absolute.parent()?, absolute.file_name()?);
+        Some(folder.canonicalize().ok()?.join(name))
+    });
+    escape_path(&path.unwrap_or(absolute))
+}
+
+/// Whether sets of this place are on tape. The drive need not be there.
+pub(crate) fn is_tape_drive(place: &Path) -> bool {
+    jobs::is_named_as_drive(place) && !place.is_dir()
+}
+
+/// The name of this machine, as sets have it.
+pub(crate) fn this_host() -> Option<HostName> {
+    HostName::new(rustix::system::uname().nodename().to_bytes())
+}
 
 /// What of the journal was lost, and is back from a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CarriedJournal {
     pub job: String,
-    /// The set that had it.
+    /// The archive, or the name of a set on tape, from which it is.
     pub set: String,
     /// How many runs and verifications are known again.
     pub lines: u64,
@@ -46,7 +96,7 @@ impl CarriedJournals {
     /// be copies; so does what was verified at another place.
     pub(crate) fn look_at(&mut self, index: &IndexFile, place: &str) {
         let Ok(Some(about)) = index.about() else { return };
-        if about.host != sets::this_host() {
+        if about.host != this_host() {
             return;
         }
         let key = (about.job, place.to_owned());
