@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use archive::index::About;
 use archive::label::HostName;
 use base::escape::escape_path;
 use catalogue::IndexFile;
@@ -94,12 +95,11 @@ struct Newest {
 impl CarriedJournals {
     /// Looks at a set. What another machine verified says nothing of the archives here, which may
     /// be copies; so does what was verified at another place.
-    pub(crate) fn look_at(&mut self, index: &IndexFile, place: &str) {
-        let Ok(Some(about)) = index.about() else { return };
+    pub(crate) fn look_at(&mut self, about: &About, index: &IndexFile, place: &str) {
         if about.host != this_host() {
             return;
         }
-        let key = (about.job, place.to_owned());
+        let key = (about.job.clone(), place.to_owned());
         if self.newest.get(&key).is_some_and(|newest| newest.number >= about.number) {
             return;
         }

@@ -289,7 +289,9 @@ impl TapeSets {
         }
         let mut carried = CarriedJournals::default();
         for (_, index) in found.iter().filter(|(here, _)| is_ours(here)) {
-            carried.look_at(&index.index, TAPE_PLACE);
+            if let Ok(Some(about)) = index.index.about() {
+                carried.look_at(&about, &index.index, TAPE_PLACE);
+            }
         }
         carried.take_in()?;
         Ok(found.len() as u64)

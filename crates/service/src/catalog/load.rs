@@ -212,11 +212,13 @@ impl<'k> Loading<'k> {
         cancel: &Cancel,
     ) -> Result<(), LoadError> {
         let carried = &mut self.carried;
+        // A question only takes in what is new.
+        let is_question = self.before.is_some();
         let order = |candidate: Candidate| {
             let index = open(&candidate.path).ok().and_then(|source| index_of(&source, &candidate));
             let about = index.as_ref().and_then(|index| index.about().ok().flatten());
-            if let (Some(index), Some(_)) = (&index, &about) {
-                carried.look_at(index, &place_of(&candidate.path));
+            if let (Some(index), Some(about), false) = (&index, &about, is_question) {
+                carried.look_at(about, index, &place_of(&candidate.path));
             }
             (about.as_ref().map_or(candidate.time_seconds, order_seconds), candidate)
         };
