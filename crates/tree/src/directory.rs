@@ -36,7 +36,12 @@ impl Directory {
 
     /// A name, by its position in archive order, and what getdents(2) says of it.
     pub fn name(&self, index: u32) -> (&[u8], EntryKind) {
-        (self.names.name(index).to_bytes(), self.names.kind(index))
+        (self.names.name_bytes(index), self.names.kind(index))
+    }
+
+    /// Position of the first directory among the names, if the scan was to look: they come last.
+    pub fn first_directory(&self) -> u32 {
+        self.names.first_directory()
     }
 
     /// The state of an object, if the scan was to look ([`crate::Look::Status`]) and it was there.

@@ -18,6 +18,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The object of a name, by its position in archive order.
+    pub fn of(directory: &Arc<Directory>, index: u32) -> Entry {
+        Entry { directory: Arc::clone(directory), index }
+    }
+
     /// The directory that the object is in.
     pub fn directory(&self) -> &Arc<Directory> {
         &self.directory
@@ -50,7 +55,9 @@ impl Entry {
 
     /// Path in the archive.
     pub fn path(&self) -> Vec<u8> {
-        let mut path = Vec::new();
+        let names = self.directory.names();
+        let length = names.path_bytes() + 1 + names.name_bytes(self.index).len();
+        let mut path = Vec::with_capacity(length);
         self.append_path(&mut path);
         path
     }
@@ -74,7 +81,8 @@ pub enum Item {
     Problem(Box<ScanProblem>),
 }
 
-/// A directory and what is in it.
+/// A directory and what is in it. Of one that could be listed, only the directories in it follow as
+/// items; what is no directory is had by [`Entry::of`].
 #[derive(Debug)]
 pub struct FolderEntry {
     pub entry: Entry,
@@ -98,7 +106,7 @@ pub enum Extent {
 /// The names in a directory.
 #[derive(Debug)]
 pub enum FolderContents {
-    /// All of them; they come next.
+    /// All of them. Its directories come next.
     Listed(Arc<Directory>),
     /// It was not to be entered: another file system.
     NotEntered,

@@ -123,7 +123,7 @@ impl Names {
         };
         if parent.tail.len() > TAIL_BYTES_MAX {
             names.base = Some(Arc::clone(parent));
-            names.tail.extend_from_slice(parent.name(index).to_bytes());
+            names.tail.extend_from_slice(parent.name_bytes(index));
         } else {
             parent.append_tail_path(index, &mut names.tail);
         }
@@ -147,6 +147,12 @@ impl Names {
         let (_, start, length) = self.record(self.offsets[index as usize]);
         CStr::from_bytes_with_nul(&self.arena[start..start + length + 1])
             .expect("append() stored a C string")
+    }
+
+    /// The name without the NUL behind it, which is not looked for.
+    pub(crate) fn name_bytes(&self, index: u32) -> &[u8] {
+        let (_, start, length) = self.record(self.offsets[index as usize]);
+        &self.arena[start..start + length]
     }
 
     pub(crate) fn kind(&self, index: u32) -> EntryKind {
@@ -183,11 +189,7 @@ impl Names {
         };
         // A stable sort: the names stay in order.
         self.offsets.sort_by_key(is_folder);
-        let looked_at = if self.is_selective(rules) {
-            self.len()
-        } else {
-            self.offsets.partition_point(|offset| !is_folder(offset)) as u32
-        };
+        let looked_at = if self.is_selective(rules) { self.len() } else { self.first_directory() };
         let look = |index| {
             let name = self.name(index);
             let stat = statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -195,6 +197,14 @@ impl Names {
         };
         self.statuses = (0..looked_at).map(look).collect();
         self.looked.1 = now();
+    }
+
+    /// Position of the first directory, of names whose states were asked for: they come last.
+    pub(crate) fn first_directory(&self) -> u32 {
+        let is_object = |offset: &u32| {
+            EntryKind::from_byte(self.arena[*offset as usize]) != EntryKind::Directory
+        };
+        self.offsets.partition_point(is_object) as u32
     }
 
     /// Appends the archive path of entry `index`.
@@ -207,7 +217,7 @@ impl Names {
         if self.path_bytes != 0 {
             path.push(b'/');
         }
-        path.extend_from_slice(self.name(index).to_bytes());
+        path.extend_from_slice(self.name_bytes(index));
     }
 
     /// Appends the archive path of the directory; nothing for a source called `.`.
@@ -229,7 +239,7 @@ impl Names {
                 if self.path_bytes != 0 {
                     tail.push(b'/');
                 }
-                tail.extend_from_slice(self.name(index).to_bytes());
+                tail.extend_from_slice(self.name_bytes(index));
             }
         }
     }

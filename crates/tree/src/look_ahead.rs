@@ -9,18 +9,28 @@
 //! Queue and board together hold at most the look-ahead's number of directories: the scan queues
 //! no more. Threads block when the queue is empty; the scan blocks, for a limited time, when the
 //! job it needs is under way.
+//!
+//! Only as many threads work as there are processors beside the caller's, until one of them has
+//! waited for the disk. Of a warm tree more threads would take the caller's processor, and the job
+//! that it needs next could be that of a thread that has no turn. The caller does not wait there,
+//! either: it lists another directory in the meantime.
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use base::failures::lock;
+use machine::counters::processor;
 
 use crate::listing::{ListRules, Listed, ListingJob, NamesBudget};
+
+/// Jobs for which all threads are used after one that has waited for the disk.
+const JOBS_OF_ALL: usize = 64;
 
 pub(crate) struct LookAhead {
     shared: Arc<Shared>,
@@ -36,11 +46,17 @@ pub(crate) enum Claim {
     Done(Listed),
     /// No thread has begun it: the caller has to do it.
     NotBegun(ListingJob),
+    /// It is under way. This is another, which the caller does in the meantime: to wait and to be
+    /// woken would take longer.
+    Meanwhile(Ticket, ListingJob),
     /// Still under way after the wait.
     UnderWay,
 }
 
 struct Shared {
+    /// All threads, and those that work while none waits for the disk.
+    threads: usize,
+    threads_at_first: usize,
     board: Mutex<Board>,
     queued: Condvar,
     done: Condvar,
@@ -52,6 +68,12 @@ struct Shared {
 struct Board {
     queue: VecDeque<(Ticket, ListingJob)>,
     done: HashMap<Ticket, Listed>,
+    /// Threads with a job.
+    working: usize,
+    /// Further jobs for which all threads are used, since one has waited for the disk.
+    jobs_of_all: usize,
+    /// What the scan waits for.
+    needed: Option<Ticket>,
     closed: bool,
     /// The panic of a thread, whose job will never finish.
     panic: Option<Box<dyn Any + Send>>,
@@ -63,7 +85,12 @@ impl LookAhead {
         rules: Arc<ListRules>,
         budget: Arc<NamesBudget>,
     ) -> io::Result<LookAhead> {
+        // One is the caller's.
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let at_first = processors.saturating_sub(1).max(1);
         let shared = Arc::new(Shared {
+            threads,
+            threads_at_first: threads.min(at_first),
             board: Mutex::default(),
             queued: Condvar::new(),
             done: Condvar::new(),
@@ -81,13 +108,12 @@ impl LookAhead {
 
     /// Queues jobs in the order in which they will be needed.
     pub(crate) fn queue(&self, jobs: Vec<(Ticket, ListingJob)>) {
-        let count = jobs.len();
-        self.shared.board().queue.extend(jobs);
-        match count {
-            0 => {}
-            1 => self.shared.queued.notify_one(),
-            _ => self.shared.queued.notify_all(),
-        }
+        let mut board = self.shared.board();
+        let free = self.shared.threads_now(&board).saturating_sub(board.working);
+        let awaited = jobs.len().min(free);
+        board.queue.extend(jobs);
+        drop(board);
+        (0..awaited).for_each(|_| self.shared.queued.notify_one());
     }
 
     /// Moves all available results into `results`.
@@ -108,10 +134,18 @@ impl LookAhead {
         {
             return Claim::NotBegun(job);
         }
+        // With a disk at work the caller's own directory may be there before another is read.
+        let may_help =
+            board.jobs_of_all == 0 && board.panic.is_none() && !board.done.contains_key(&ticket);
+        if may_help && let Some((other, job)) = board.queue.pop_front() {
+            return Claim::Meanwhile(other, job);
+        }
+        board.needed = Some(ticket);
         let pending =
             |board: &mut Board| !board.done.contains_key(&ticket) && board.panic.is_none();
         let waited = self.shared.done.wait_timeout_while(board, wait, pending);
         board = waited.unwrap_or_else(PoisonError::into_inner).0;
+        board.needed = None;
         if let Some(panic) = board.panic.take() {
             drop(board);
             // As a join would: a panic of a thread is a panic of the scan.
@@ -141,26 +175,45 @@ impl Shared {
         lock(&self.board)
     }
 
+    fn threads_now(&self, board: &Board) -> usize {
+        if board.jobs_of_all > 0 { self.threads } else { self.threads_at_first }
+    }
+
     fn work(&self) {
         let mut buffer = Vec::new();
         loop {
             let board = self.board();
-            let waited =
-                self.queued.wait_while(board, |board| board.queue.is_empty() && !board.closed);
+            let has_none = |board: &mut Board| {
+                let is_free = board.working < self.threads_now(board);
+                (board.queue.is_empty() || !is_free) && !board.closed
+            };
+            let waited = self.queued.wait_while(board, has_none);
             let mut board = waited.unwrap_or_else(PoisonError::into_inner);
             let Some((ticket, job)) = board.queue.pop_front() else { return };
+            board.working += 1;
             drop(board);
+            let waits = processor::thread_waits();
             // A panic leaves only this job half done, and no other code uses it.
             let list = || job.list(&self.rules, &mut buffer, Some(&self.budget));
             let listed = catch_unwind(AssertUnwindSafe(list));
             drop(job);
+            let has_waited = processor::thread_waits() > waits;
             let mut board = self.board();
+            board.working -= 1;
+            let were = board.jobs_of_all;
+            board.jobs_of_all = if has_waited { JOBS_OF_ALL } else { were.saturating_sub(1) };
+            if were == 0 && has_waited {
+                self.queued.notify_all();
+            }
+            let is_needed = listed.is_err() || board.needed == Some(ticket);
             match listed {
                 Ok(listed) => drop(board.done.insert(ticket, listed)),
                 Err(panic) => board.panic = Some(panic),
             }
             drop(board);
-            self.done.notify_one();
+            if is_needed {
+                self.done.notify_one();
+            }
         }
     }
 }
@@ -172,8 +225,7 @@ mod tests {
     use crate::listing::{Names, SourceStart};
     use crate::scan::FileSystems;
 
-    #[test]
-    fn a_panic_of_a_thread_reaches_who_waits_for_its_job() {
+    fn started(threads: usize) -> LookAhead {
         let rules = ListRules {
             excludes: crate::Excludes::new(&[""; 0]).unwrap(),
             file_systems: FileSystems::All,
@@ -182,17 +234,54 @@ mod tests {
             stop: Arc::default(),
         };
         let budget = NamesBudget { held_bytes: Default::default(), bytes_max: 1 << 20 };
-        let look_ahead = LookAhead::start(1, Arc::new(rules), Arc::new(budget)).unwrap();
+        LookAhead::start(threads, Arc::new(rules), Arc::new(budget)).unwrap()
+    }
+
+    fn job(index: u32) -> ListingJob {
         let root = std::fs::File::open("/").unwrap();
         let stat = rustix::fs::stat("/").unwrap();
         let names = Names::of_source(0, b"tmp".to_vec(), SourceStart::Root, c"tmp", &stat);
+        ListingJob { parent: Directory::new(root.into(), names), index, wanted: None }
+    }
+
+    #[test]
+    fn a_panic_of_a_thread_reaches_who_waits_for_its_job() {
+        let look_ahead = started(1);
         // Index 1 does not exist: to a listing this is a defect.
-        let job = ListingJob { parent: Directory::new(root.into(), names), index: 1, wanted: None };
-        look_ahead.queue(vec![(Ticket(0), job)]);
+        look_ahead.queue(vec![(Ticket(0), job(1))]);
         while !look_ahead.shared.board().queue.is_empty() {
             thread::yield_now();
         }
         let claim = || drop(look_ahead.claim(Ticket(0), Duration::from_secs(60)));
         assert!(catch_unwind(AssertUnwindSafe(claim)).is_err());
+    }
+
+    #[test]
+    fn who_waits_lists_another_directory_unless_a_disk_is_at_work() {
+        let look_ahead = started(0);
+        look_ahead.queue((0..4).map(|ticket| (Ticket(ticket), job(0))).collect());
+        let claim = |ticket| look_ahead.claim(Ticket(ticket), Duration::from_millis(1));
+        assert!(matches!(claim(2), Claim::NotBegun(_)));
+        assert!(matches!(claim(2), Claim::Meanwhile(Ticket(0), _)));
+        look_ahead.shared.board().jobs_of_all = 1;
+        assert!(matches!(claim(2), Claim::UnderWay));
+        let listed = job(0).list(&look_ahead.shared.rules, &mut Vec::new(), None);
+        look_ahead.shared.board().jobs_of_all = 0;
+        look_ahead.shared.board().done.insert(Ticket(2), listed);
+        assert!(matches!(claim(2), Claim::Done(_)));
+        assert!(matches!(claim(2), Claim::Meanwhile(Ticket(1), _)));
+        assert!(matches!(claim(2), Claim::Meanwhile(Ticket(3), _)));
+        assert!(matches!(claim(2), Claim::UnderWay));
+    }
+
+    #[test]
+    fn all_threads_work_only_after_one_has_waited_for_the_disk() {
+        let look_ahead = started(64);
+        let shared = &look_ahead.shared;
+        let processors = thread::available_parallelism().unwrap().get();
+        let at_first = shared.threads_now(&shared.board());
+        assert!(at_first == (processors - 1).clamp(1, 64), "{at_first} of {processors}");
+        shared.board().jobs_of_all = 1;
+        assert_eq!(shared.threads_now(&shared.board()), 64);
     }
 }

@@ -315,6 +315,13 @@ impl Scan {
                         level.ahead.push_front(Slot::Queued(ticket));
                         return None;
                     }
+                    Claim::Meanwhile(other, taken) => {
+                        level.ahead.push_front(Slot::Queued(ticket));
+                        let budget = Some(&*self.budget);
+                        let listed = taken.list(&self.rules, &mut self.buffer, budget);
+                        self.results.insert(other, listed);
+                        return None;
+                    }
                     Claim::Done(listed) => {
                         level.ahead.push_front(Slot::Ready(Box::new(Arrived::new(listed))));
                         return self.arrive(wait);
@@ -336,19 +343,19 @@ impl Scan {
         Some(Arrived::new(job.list(&self.rules, &mut self.buffer, None)))
     }
 
-    fn push(&mut self, level: Level, items: &mut Vec<Item>) {
-        let what = if level.names.path_bytes() > PATH_BYTES_MAX {
+    /// Why a directory that was listed is not walked.
+    fn refuses(&self, names: &Names) -> Option<ScanProblemKind> {
+        if names.path_bytes() > PATH_BYTES_MAX {
             Some(ScanProblemKind::PathTooLong)
-        } else if !self.ancestors.insert(level.names.identity) {
+        } else if self.ancestors.contains(&names.identity) {
             Some(ScanProblemKind::Loop)
         } else {
             None
-        };
-        if let Some(what) = what {
-            items.push(problem(&level.names, what, None));
-            self.drop_ahead(level);
-            return;
         }
+    }
+
+    fn push(&mut self, level: Level) {
+        self.ancestors.insert(level.names.identity);
         self.levels.push(level);
         // The holder of the source stays open: everything can be found again from there.
         let outer = self.levels.len().saturating_sub(1 + self.limits.open_levels.max(1));
@@ -548,12 +555,16 @@ impl Arrived {
 }
 
 fn problem(names: &Names, what: ScanProblemKind, source: Option<io::Error>) -> Item {
+    Item::Problem(Box::new(scan_problem(names, what, source)))
+}
+
+fn scan_problem(names: &Names, what: ScanProblemKind, source: Option<io::Error>) -> ScanProblem {
     let mut path = Vec::new();
     names.append_path(&mut path);
     if path.is_empty() {
         path.push(b'.');
     }
-    Item::Problem(Box::new(ScanProblem { path, what, source }))
+    ScanProblem { path, what, source }
 }
 
 fn is(descriptor: &OwnedFd, identity: Identity) -> bool {

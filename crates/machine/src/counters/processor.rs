@@ -100,6 +100,13 @@ pub fn children_ns() -> io::Result<[u64; 2]> {
     Ok(time.map(|time| time.tv_sec() as u64 * 1_000_000_000 + time.tv_usec() as u64 * 1000))
 }
 
+/// How often the calling thread has let go of its processor so far because it had to wait: for a
+/// disk, or for another thread. 0 if the kernel does not say.
+pub fn thread_waits() -> u64 {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD);
+    usage.map_or(0, |usage| usage.voluntary_context_switches() as u64)
+}
+
 /// Processor time of the calling thread so far, in nanoseconds.
 pub fn thread_ns() -> u64 {
     clock_ns(ClockId::ThreadCPUTime)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Arrived, Level, Scan, problem};
+use super::{Arrived, Level, Scan, problem, scan_problem};
 use crate::entry_kind::EntryKind;
 use crate::item::{Entry, Extent, FolderContents, FolderEntry, Item};
 use crate::listing::{ListRules, ListingJob, Look};
@@ -25,7 +25,13 @@ impl Scan {
     }
 
     /// Adds a directory that was listed to the items, and goes on in it.
-    pub(super) fn give(&mut self, arrived: Arrived, items: &mut Vec<Item>) {
+    pub(super) fn give(&mut self, mut arrived: Arrived, items: &mut Vec<Item>) {
+        if let Some(refused) = arrived.level.take_if(|level| self.refuses(&level.names).is_some())
+            && let Some(what) = self.refuses(&refused.names)
+        {
+            arrived.problem = Some(Box::new(scan_problem(&refused.names, what, None)));
+            self.drop_ahead(refused);
+        }
         let level = self.levels.last().expect("the entry's own directory");
         self.last = None;
         if self.rules.look == Look::Status {
@@ -39,6 +45,9 @@ impl Scan {
                 (below @ Some(_), None) if arrived.is_on_the_way => FolderContents::NotRead(below),
                 (Some(below), None) => FolderContents::Listed(below),
             };
+            if let (FolderContents::Listed(_), Some(level)) = (&contents, &mut arrived.level) {
+                level.next_index = level.names.first_directory();
+            }
             let status = arrived.status;
             let extent = if is_whole { Extent::Whole } else { Extent::Names };
             items.push(Item::Folder(Box::new(FolderEntry { entry, status, contents, extent })));
@@ -46,11 +55,8 @@ impl Scan {
         }
         items.extend(arrived.problem.map(Item::Problem));
         if let Some(level) = arrived.level {
-            let depth = self.levels.len();
-            self.push(level, items);
-            if self.last.is_some() && self.levels.len() > depth {
-                self.last = Some(LastFolder::Entered);
-            }
+            self.push(level);
+            self.last = self.last.map(|_| LastFolder::Entered);
         }
     }
 

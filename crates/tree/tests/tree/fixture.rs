@@ -122,7 +122,13 @@ pub fn walk(sources: &[PathBuf], options: ScanOptions) -> (Vec<Entry>, Vec<ScanP
         for item in items.drain(..) {
             match item {
                 Item::Entry(entry) => entries.push(entry),
-                Item::Folder(folder) => entries.push(folder.entry),
+                Item::Folder(folder) => {
+                    entries.push(folder.entry);
+                    if let FolderContents::Listed(listed) = &folder.contents {
+                        let objects = 0..listed.first_directory();
+                        entries.extend(objects.map(|index| Entry::of(listed, index)));
+                    }
+                }
                 Item::Problem(problem) => problems.push(*problem),
             }
         }

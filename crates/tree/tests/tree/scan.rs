@@ -335,7 +335,8 @@ fn mounts_are_kept_apart_and_loops_are_seen() {
     }
     let home = tempfile::tempdir().unwrap();
     touch(home.path().join("mounted/hidden"));
-    touch(home.path().join("loop/below/file"));
+    touch(home.path().join("loop/below/hidden"));
+    touch(home.path().join("loop/file"));
     let run = |arguments: &[&str], at: &str| {
         let mut command = std::process::Command::new("mount");
         let status = command.args(arguments).arg(home.path().join(at)).status().unwrap();
@@ -345,18 +346,29 @@ fn mounts_are_kept_apart_and_loops_are_seen() {
     touch(home.path().join("mounted/seen"));
     let bound = home.path().join("loop");
     run(&["--bind", bound.to_str().unwrap()], "loop/below");
-    for options in look_aheads() {
+    let with_looks = look_aheads().into_iter().flat_map(|options| {
+        [Look::Names, Look::Status].map(|look| ScanOptions { look, ..options.clone() })
+    });
+    for options in with_looks {
         for file_systems in [FileSystems::All, FileSystems::One] {
             let options = ScanOptions { file_systems, ..options.clone() };
+            let look = options.look;
             let (entries, problems) = walk(&[home.path().into()], options);
             let prefix = format!("{}/", &home.path().to_str().unwrap()[1..]);
             let found: Vec<_> = paths(&entries[1..])
                 .iter()
                 .map(|path| path.strip_prefix(&prefix).unwrap().to_string())
                 .collect();
-            let expected: &[&str] = match file_systems {
-                FileSystems::All => &["loop", "loop/below", "mounted", "mounted/seen"],
-                FileSystems::One => &["loop", "loop/below", "mounted"],
+            // What is in the loop would come at any depth.
+            let expected: &[&str] = match (look, file_systems) {
+                (Look::Names, FileSystems::All) => {
+                    &["loop", "loop/below", "loop/file", "mounted", "mounted/seen"]
+                }
+                (Look::Names, FileSystems::One) => &["loop", "loop/below", "loop/file", "mounted"],
+                (Look::Status, FileSystems::All) => {
+                    &["loop", "loop/file", "loop/below", "mounted", "mounted/seen"]
+                }
+                (Look::Status, FileSystems::One) => &["loop", "loop/file", "loop/below", "mounted"],
             };
             assert_eq!(found, expected);
             assert_eq!(problems.len(), 1);
@@ -367,5 +379,40 @@ fn mounts_are_kept_apart_and_loops_are_seen() {
     for at in ["loop/below", "mounted"] {
         let umounted = std::process::Command::new("umount").arg(home.path().join(at)).status();
         assert!(umounted.unwrap().success());
+    }
+}
+
+/// With the states of the objects a folder comes with what is in it and is no folder; all in all
+/// nothing is missing and nothing comes twice, whatever is listed ahead and by whom.
+#[test]
+fn a_scan_with_states_finds_what_a_scan_of_names_finds() {
+    let home = tempfile::tempdir().unwrap();
+    for folder in 0..150 {
+        for file in 0..folder % 7 {
+            touch(home.path().join(format!("{}/{folder}/{file}", folder % 3)));
+        }
+        std::fs::create_dir_all(home.path().join(format!("{}/{folder}/empty", folder % 3)))
+            .unwrap();
+    }
+    let found = |look, options| {
+        let (entries, problems) = walk(&[home.path().into()], ScanOptions { look, ..options });
+        assert!(problems.is_empty(), "{problems:?}");
+        paths(&entries)
+    };
+    let is_folder = |path: &String| Path::new("/").join(path).is_dir();
+    let mut all = found(Look::Names, with_threads(0));
+    all.sort();
+    assert_eq!(all.len(), 1 + 3 + 300 + (0..150).map(|folder| folder % 7).sum::<usize>());
+    for options in look_aheads() {
+        let walked = found(Look::Status, options);
+        for (at, path) in walked.iter().enumerate().filter(|(_, path)| !is_folder(path)) {
+            // Only other objects are between it and its folder.
+            let above = &path[..path.rfind('/').unwrap()];
+            let before = walked[..at].iter().rposition(is_folder).unwrap();
+            assert_eq!(walked[before], above, "{path}");
+        }
+        let mut sorted = walked;
+        sorted.sort();
+        assert_eq!(sorted, all);
     }
 }
