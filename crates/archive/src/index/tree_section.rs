@@ -11,6 +11,8 @@
 //! bytes. A column that a reader does not know is passed over, or, if the high bit of its id is
 //! set, refused. Writer and reader hold one group.
 
+mod columns;
+
 use std::io::{ErrorKind, Read};
 
 use super::envelope::SectionSummary;
@@ -18,8 +20,9 @@ use super::error::IndexError;
 use super::named::NamedSection;
 use super::section::{end_checksum, group_checksum, put_end};
 use super::tree_entry::{Certainty, EntryState, ObjectKind, StoreReason, TreeEntry};
-use super::varint::{self, Body, Reason};
+use super::varint::{self, Reason};
 use crate::member::Timestamp;
+use columns::Columns;
 
 const MAGIC: [u8; 8] = *b"TKUPTRE\x01";
 /// A group is closed when it has this many entries,
@@ -102,6 +105,8 @@ struct Before {
 /// Turns entries into the bytes of the section.
 #[derive(Default)]
 pub struct TreeWriter {
+    /// Made once, with the first column.
+    compressor: Option<zstd::bulk::Compressor<'static>>,
     columns: [Vec<u8>; COLUMNS.len()],
     before: Before,
     group_records: usize,
@@ -200,7 +205,8 @@ impl TreeWriter {
         out.extend_from_slice(&[0; GROUP_HEADER_BYTES]);
         let body = out.len();
         for (column, content) in COLUMNS.into_iter().zip(&mut self.columns) {
-            put_column(column as u8, content, out);
+            let compressed = compress(&mut self.compressor, content);
+            put_column(column as u8, content, compressed.as_deref(), out);
             content.clear();
         }
         let records = self.group_records as u32;
@@ -216,16 +222,27 @@ impl TreeWriter {
     }
 }
 
-fn put_column(id: u8, content: &[u8], out: &mut Vec<u8>) {
-    let compressed = (content.len() >= COMPRESSED_BYTES_MIN)
-        .then(|| zstd::bulk::compress(content, LEVEL).ok())
-        .flatten()
-        .filter(|compressed| compressed.len() < content.len());
-    out.push(id);
-    let (coding, stored) = match &compressed {
-        Some(compressed) => (ZSTD, &compressed[..]),
+/// The compressed content of a column, where that is shorter.
+fn compress(
+    compressor: &mut Option<zstd::bulk::Compressor<'static>>,
+    content: &[u8],
+) -> Option<Vec<u8>> {
+    if content.len() < COMPRESSED_BYTES_MIN {
+        return None;
+    }
+    if compressor.is_none() {
+        *compressor = zstd::bulk::Compressor::new(LEVEL).ok();
+    }
+    let compressed = compressor.as_mut()?.compress(content).ok()?;
+    (compressed.len() < content.len()).then_some(compressed)
+}
+
+fn put_column(id: u8, content: &[u8], compressed: Option<&[u8]>, out: &mut Vec<u8>) {
+    let (coding, stored) = match compressed {
+        Some(compressed) => (ZSTD, compressed),
         None => (RAW, content),
     };
+    out.push(id);
     out.push(coding);
     varint::put(out, content.len() as u64);
     varint::put_bytes(out, stored);
@@ -252,9 +269,10 @@ fn check(entry: &TreeEntry) -> Result<(), Reason> {
 /// it ended without one.
 pub struct TreeReader<R: Read> {
     source: R,
-    columns: [Vec<u8>; COLUMNS.len()],
-    at: [usize; COLUMNS.len()],
+    columns: Columns,
     before: Before,
+    /// Memory for the path of the next entry.
+    spare: Vec<u8>,
     group_records: u32,
     groups: u64,
     records: u64,
@@ -267,9 +285,9 @@ impl<R: Read> TreeReader<R> {
     pub fn new(source: R) -> TreeReader<R> {
         TreeReader {
             source,
-            columns: Default::default(),
-            at: [0; COLUMNS.len()],
+            columns: Columns::new(),
             before: Before::default(),
+            spare: Vec::new(),
             group_records: 0,
             groups: 0,
             records: 0,
@@ -286,6 +304,11 @@ impl<R: Read> TreeReader<R> {
         let result = self.advance();
         self.ended |= !matches!(result, Ok(Some(_)));
         result
+    }
+
+    /// Takes the memory of an entry that is needed no longer, for the next one.
+    pub fn reuse(&mut self, entry: TreeEntry) {
+        self.spare = entry.path;
     }
 
     fn advance(&mut self) -> Result<Option<TreeEntry>, IndexError> {
@@ -306,48 +329,48 @@ impl<R: Read> TreeReader<R> {
         let entry = self.decode().map_err(damaged)?;
         self.group_records -= 1;
         self.records += 1;
-        if self.group_records == 0 && !self.is_used_up() {
+        if self.group_records == 0 && !self.columns.are_used_up() {
             return Err(damaged("more bytes follow the last entry"));
         }
         Ok(Some(entry))
     }
 
-    fn is_used_up(&self) -> bool {
-        self.columns.iter().zip(self.at).all(|(column, at)| at == column.len())
-    }
-
     fn decode(&mut self) -> Result<TreeEntry, Reason> {
-        let [shared, length] = self.numbers([Column::Shared, Column::PathLength])?;
-        let shared = usize::try_from(shared).unwrap_or(usize::MAX);
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let columns = &mut self.columns;
+        let shared = usize::try_from(columns.number(Column::Shared)?).unwrap_or(usize::MAX);
+        let length = usize::try_from(columns.number(Column::PathLength)?).unwrap_or(usize::MAX);
         if length > PATH_BYTES_MAX {
             return Err("path is longer than 1 MiB");
         }
-        let mut path = std::mem::take(&mut self.before.path);
+        let path = &mut self.before.path;
         if shared > path.len() {
             return Err("shared part is longer than the path before");
         }
         path.truncate(shared);
-        path.extend_from_slice(self.bytes(Column::Path, length)?);
-        let [kind] = self.array(Column::Kind)?;
-        let [mode, uid, gid, source, place, before] = self.numbers([
-            Column::Mode,
-            Column::Uid,
-            Column::Gid,
-            Column::Source,
-            Column::Place,
-            Column::Before,
-        ])?;
-        let [size_bytes, links, state, reason] =
-            self.numbers([Column::Size, Column::Links, Column::State, Column::Reason])?;
-        let [modified, changed, inode] =
-            self.signed([Column::ModifiedSeconds, Column::ChangedSeconds, Column::Inode])?;
-        let nanoseconds = u32::from_le_bytes(self.array(Column::ModifiedNanoseconds)?);
-        let changed_nanoseconds = u32::from_le_bytes(self.array(Column::ChangedNanoseconds)?);
+        path.extend_from_slice(columns.bytes(Column::Path, length)?);
+        let [kind] = columns.array(Column::Kind)?;
+        let mode = columns.number(Column::Mode)?;
+        let uid = columns.number(Column::Uid)?;
+        let gid = columns.number(Column::Gid)?;
+        let source = columns.number(Column::Source)?;
+        let place = columns.number(Column::Place)?;
+        let before = columns.number(Column::Before)?;
+        let size_bytes = columns.number(Column::Size)?;
+        let links = columns.number(Column::Links)?;
+        let state = columns.number(Column::State)?;
+        let reason = columns.number(Column::Reason)?;
+        let modified = columns.signed(Column::ModifiedSeconds)?;
+        let changed = columns.signed(Column::ChangedSeconds)?;
+        let inode = columns.signed(Column::Inode)?;
+        let nanoseconds = u32::from_le_bytes(columns.array(Column::ModifiedNanoseconds)?);
+        let changed_nanoseconds = u32::from_le_bytes(columns.array(Column::ChangedNanoseconds)?);
         let seconds = self.before.modified_seconds.wrapping_add(modified);
+        let mut own_path = std::mem::take(&mut self.spare);
+        own_path.clear();
+        own_path.extend_from_slice(path);
         let entry = TreeEntry {
             source: short(source)?,
-            path,
+            path: own_path,
             kind: of(ObjectKind::ALL, (kind & !DOUBTFUL).into())?,
             state: of(EntryState::ALL, state)?,
             reason: of(StoreReason::ALL, reason)?,
@@ -373,56 +396,9 @@ impl<R: Read> TreeReader<R> {
             before: before.checked_sub(1).map(short).transpose()?,
         };
         check(&entry)?;
-        self.before.path.clone_from(&entry.path);
         self.before.modified_seconds = seconds;
         self.before.inode = entry.inode;
         Ok(entry)
-    }
-
-    fn numbers<const COUNT: usize>(
-        &mut self,
-        columns: [Column; COUNT],
-    ) -> Result<[u64; COUNT], Reason> {
-        let mut numbers = [0; COUNT];
-        for (number, column) in numbers.iter_mut().zip(columns) {
-            *number = self.value(column, |body| body.number())?;
-        }
-        Ok(numbers)
-    }
-
-    fn signed<const COUNT: usize>(
-        &mut self,
-        columns: [Column; COUNT],
-    ) -> Result<[i64; COUNT], Reason> {
-        let mut numbers = [0; COUNT];
-        for (number, column) in numbers.iter_mut().zip(columns) {
-            *number = self.value(column, |body| body.signed())?;
-        }
-        Ok(numbers)
-    }
-
-    fn array<const LENGTH: usize>(&mut self, column: Column) -> Result<[u8; LENGTH], Reason> {
-        self.value(column, |body| body.take())
-    }
-
-    fn value<T>(
-        &mut self,
-        column: Column,
-        take: impl FnOnce(&mut Body<'_>) -> Result<T, Reason>,
-    ) -> Result<T, Reason> {
-        let place = column as usize - 1;
-        let mut body = Body::new(&self.columns[place][self.at[place]..]);
-        let value = take(&mut body)?;
-        self.at[place] = self.columns[place].len() - body.rest_bytes();
-        Ok(value)
-    }
-
-    fn bytes(&mut self, column: Column, length: usize) -> Result<&[u8], Reason> {
-        let place = column as usize - 1;
-        let start = self.at[place];
-        let bytes = self.columns[place].get(start..start + length).ok_or("path is cut off")?;
-        self.at[place] += length;
-        Ok(bytes)
     }
 
     /// Reads the next group; false at the end.
@@ -444,45 +420,11 @@ impl<R: Read> TreeReader<R> {
         if group_checksum(&body, records, self.groups) != rest {
             return Err(damaged("group checksum does not match"));
         }
-        self.unpack(&body)?;
+        self.columns.unpack(&body)?;
         self.group_records = records;
         self.before = Before::default();
         self.groups += 1;
         Ok(true)
-    }
-
-    fn unpack(&mut self, body: &[u8]) -> Result<(), IndexError> {
-        self.columns.iter_mut().for_each(Vec::clear);
-        self.at = [0; COLUMNS.len()];
-        let mut body = Body::new(body);
-        let mut last = 0;
-        while body.rest_bytes() > 0 {
-            let [id, coding] = body.take().map_err(damaged)?;
-            let length = usize::try_from(body.number().map_err(damaged)?).unwrap_or(usize::MAX);
-            let stored = body.bytes(GROUP_BYTES_MAX).map_err(damaged)?;
-            if id & !MUST_UNDERSTAND <= last || length > GROUP_BYTES_MAX {
-                return Err(damaged("columns are not in order, or too long"));
-            }
-            last = id & !MUST_UNDERSTAND;
-            let Some(column) = self.columns.get_mut(usize::from(id).wrapping_sub(1)) else {
-                if id & MUST_UNDERSTAND != 0 {
-                    return Err(IndexError::Later { what: SECTION });
-                }
-                continue;
-            };
-            match coding {
-                RAW => column.extend_from_slice(stored),
-                ZSTD => {
-                    *column = zstd::bulk::decompress(stored, length)
-                        .map_err(|_| damaged("a column cannot be decompressed"))?;
-                }
-                _ => return Err(IndexError::Later { what: SECTION }),
-            }
-            if column.len() != length {
-                return Err(damaged("a column has another length"));
-            }
-        }
-        Ok(())
     }
 
     fn check_end(&mut self, records_field: u32, total: [u8; 8]) -> Result<(), IndexError> {

@@ -19,6 +19,10 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, number: i64) {
     put(out, (number << 1 ^ number >> 63) as u64);
 }
 
+pub(crate) fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -72,8 +76,7 @@ impl<'a> Body<'a> {
     }
 
     pub(crate) fn signed(&mut self) -> Result<i64, Reason> {
-        let number = self.number()?;
-        Ok((number >> 1) as i64 ^ -((number & 1) as i64))
+        self.number().map(unzigzag)
     }
 
     pub(crate) fn bytes(&mut self, length_bytes_max: usize) -> Result<&'a [u8], Reason> {

@@ -114,7 +114,7 @@ fn unknown_columns() {
     let with = |id: u8| {
         let mut out = MAGIC.to_vec();
         let mut body = Vec::new();
-        put_column(id, b"later", &mut body);
+        put_column(id, b"later", None, &mut body);
         out.extend_from_slice(&(body.len() as u32).to_le_bytes());
         out.extend_from_slice(&1u32.to_le_bytes());
         out.extend_from_slice(&group_checksum(&body, 1, 0));
