@@ -16,6 +16,7 @@ mod decide;
 mod descriptors;
 mod draft;
 mod dry_run;
+mod entries;
 mod error;
 mod groups;
 mod hasher;

@@ -15,20 +15,17 @@
 mod audit;
 mod by_list;
 mod certainty;
+mod folders;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
-use archive::index::{
-    AboutSource, Certainty, EntryState, ObjectKind, SectionSummary, StoreReason, TreeEntry,
-    TreeWriter,
-};
+use archive::index::{AboutSource, Certainty, EntryState, ObjectKind, StoreReason, TreeEntry};
 use archive::member::Timestamp;
 use flow::monitor::Monitor;
-use tree::{
-    Directory, Entry, EntryKind, Extent, FolderContents, FolderEntry, Identity, Item, Scan, Status,
-};
+use tree::{Directory, Entry, EntryKind, Extent, Identity, Item, Scan, Status};
 
 use super::changed::ChangedList;
+use super::entries::Entries;
 use super::error::BackupError;
 use super::options::SetOptions;
 use super::passed::PassedNames;
@@ -36,7 +33,6 @@ use super::previous::Previous;
 use super::relink::{Named, Relinking};
 use super::work::Work;
 use crate::report::ListReport;
-use crate::spool::Spool;
 use audit::Reach;
 use certainty::Trust;
 
@@ -49,32 +45,35 @@ pub(super) struct Counts {
 }
 
 /// The entries of the set, and what they count.
-pub(super) struct Decided {
-    pub(super) entries: (Spool, SectionSummary),
+pub(super) struct Decided<E> {
+    pub(super) entries: E,
     pub(super) counts: Counts,
     /// What a list of changes did.
     pub(super) list: Option<ListReport>,
 }
 
 /// Decides on one object after the other.
-pub(super) struct Decider<'a> {
+pub(super) struct Decider<'a, E> {
     monitor: &'a dyn Monitor,
     previous: Previous,
     /// The place of the set in its chain.
     place: u32,
-    spool: Spool,
-    writer: TreeWriter,
+    entries: E,
     counts: Counts,
     begun: Timestamp,
     /// The archive itself, and the one that it replaces.
     left_out: [Option<Identity>; 2],
     /// By device number, which counts within one run only.
     file_systems: HashMap<u64, Trust>,
+    /// That of the object before, which is nearly always that of the next.
+    last_trust: Option<(u64, Trust)>,
     /// The folders from the source down to the one being walked.
     open: Vec<OpenFolder>,
     relinking: Relinking,
-    /// Decisions on the objects of the folder that was entered last, in their order.
-    waiting: VecDeque<Decision>,
+    /// Decisions on the objects of the folder that came last, in their order.
+    decisions: Vec<Decision>,
+    /// Memory for the path of the entry that is noted.
+    path: Vec<u8>,
     sources: Vec<AboutSource>,
     /// A list of what has changed.
     list: Option<List>,
@@ -123,13 +122,14 @@ struct Decision {
     before: Option<u32>,
 }
 
-impl<'a> Decider<'a> {
+impl<'a, E: Entries> Decider<'a, E> {
     pub(super) fn new(
         options: &SetOptions,
+        entries: E,
         left_out: [Option<Identity>; 2],
         begun: Timestamp,
         monitor: &'a dyn Monitor,
-    ) -> Result<Decider<'a>, BackupError> {
+    ) -> Result<Decider<'a, E>, BackupError> {
         let mut previous = Previous::new(options.parent.as_ref(), options.about.place())?;
         if options.followed().is_some() {
             previous.need();
@@ -138,15 +138,16 @@ impl<'a> Decider<'a> {
             monitor,
             previous,
             place: options.about.place(),
-            spool: Spool::default(),
-            writer: TreeWriter::default(),
+            entries,
             counts: Counts::default(),
             begun,
             left_out,
             file_systems: HashMap::new(),
+            last_trust: None,
             open: Vec::new(),
             relinking: Relinking::default(),
-            waiting: VecDeque::new(),
+            decisions: Vec::new(),
+            path: Vec::new(),
             sources: options.about.sources.clone(),
             list: options.changed.clone().map(List::new),
             demand: None,
@@ -164,7 +165,7 @@ impl<'a> Decider<'a> {
             match item {
                 Item::Entry(entry) => works.extend(self.object(entry)?),
                 Item::Folder(folder) => {
-                    works.extend(self.folder(*folder)?);
+                    self.folder(*folder, &mut works)?;
                     if let Some(extent) = self.demand.take() {
                         // It comes again, with what is behind it.
                         scan.list_last(extent);
@@ -176,7 +177,6 @@ impl<'a> Decider<'a> {
                     for open in self.open.iter_mut().filter(|open| open.path == problem.path) {
                         open.seen = Seen::Unlisted;
                     }
-                    self.waiting.clear();
                     works.push(Work::Problem(problem));
                 }
             }
@@ -198,11 +198,10 @@ impl<'a> Decider<'a> {
     }
 
     /// The entries, when the walk has ended.
-    pub(super) fn finish(mut self) -> Result<Decided, BackupError> {
+    pub(super) fn finish(mut self) -> Result<Decided<E>, BackupError> {
         self.end_walk()?;
-        let summary = self.writer.finish(self.spool.buffer());
         let list = self.list.map(|list| list.report);
-        Ok(Decided { entries: (self.spool, summary), counts: self.counts, list })
+        Ok(Decided { entries: self.entries, counts: self.counts, list })
     }
 
     /// Decides on what the set before has behind the last that the walk came to.
@@ -213,147 +212,42 @@ impl<'a> Decider<'a> {
         self.previous.check()
     }
 
-    /// An object that is no folder.
+    /// An object that is no folder: a source, or in a folder that could not be listed to its end.
     fn object(&mut self, entry: Entry) -> Result<Option<Work>, BackupError> {
         let (path, source) = (entry.path(), entry.source() as u32);
-        // What turned into a folder since it was listed is archived without its content, and comes
-        // with it in the next run.
-        let status = entry.status().filter(|status| status.kind != EntryKind::Directory).copied();
-        let decision = match self.waiting.pop_front() {
-            Some(decision) => decision,
-            None => {
-                let Some(status) = &status else {
-                    return Ok(Some(Work::Entry(entry)));
-                };
-                let kind = object_kind(status.kind);
-                self.pass(source, &path, kind)?;
-                let previous = self.previous.take_at(source, &path, kind, self.monitor);
-                let decision = self.judge(previous.as_ref(), status, entry.directory());
-                // Of a folder that could not be listed to its end.
-                let folder = self.open.last().map(|open| (open.path.clone(), open.status));
-                match folder {
-                    Some((folder, Some(folder_status))) => {
-                        let folder = (&folder[..], &folder_status);
-                        self.with_links(decision, &Named { path: &path, status, folder })?
-                    }
-                    _ => decision,
-                }
-            }
-        };
-        // Without a state it is gone, or cannot be looked at: the reader says which.
-        let Some(status) = status.filter(|status| self.is_stored(status)) else {
+        let Some(status) = state_of(entry.status()).copied() else {
             return Ok(Some(Work::Entry(entry)));
         };
+        let kind = object_kind(status.kind);
+        self.pass(source, &path, kind)?;
+        let previous = self.previous.take_at(source, &path, kind, self.monitor);
+        let mut decision = self.judge(previous.as_ref(), &status, entry.directory());
+        let folder = self.open.last().map(|open| (open.path.clone(), open.status));
+        if let Some((folder, Some(folder_status))) = folder {
+            let folder = (&folder[..], &folder_status);
+            decision =
+                self.with_links(decision, &Named { path: &path, status: &status, folder })?;
+        }
+        self.settle(entry, source, &path, decision)
+    }
+
+    /// Notes an object that is no folder, and passes it on if it is to be stored.
+    fn settle(
+        &mut self,
+        entry: Entry,
+        source: u32,
+        path: &[u8],
+        decision: Decision,
+    ) -> Result<Option<Work>, BackupError> {
+        // Without a state it is gone, or cannot be looked at: the reader says which.
+        let status = state_of(entry.status()).filter(|status| self.is_stored(status)).copied();
+        let Some(status) = status else { return Ok(Some(Work::Entry(entry))) };
         self.note(source, path, &status, decision)?;
         Ok((decision.state == EntryState::Stored).then_some(Work::Entry(entry)))
     }
 
     fn is_stored(&self, status: &Status) -> bool {
         status.kind != EntryKind::Socket && !self.left_out.contains(&Some(status.identity))
-    }
-
-    fn folder(&mut self, folder: FolderEntry) -> Result<Option<Work>, BackupError> {
-        let (path, source) = (folder.entry.path(), folder.entry.source() as u32);
-        self.waiting.clear();
-        self.pass(source, &path, ObjectKind::Directory)?;
-        self.demand = self.more_of(&folder, source, &path);
-        if self.demand.is_some() {
-            return Ok(None);
-        }
-        let FolderEntry { entry, status, contents, .. } = folder;
-        if let (Some(status), Some(directory)) = (&status, contents.directory()) {
-            // Its file system is another than that of its parent, if one is mounted there.
-            self.trust(status.identity.device, directory);
-        }
-        let reach = self.reach(source, &path, status.as_ref(), entry.directory());
-        let seen = Seen::of(&contents);
-        self.open.push(OpenFolder { source, path: path.clone(), seen, reach, status });
-        let Some(status) = status else {
-            return Ok(Some(Work::Folder { entry, listing: None }));
-        };
-        let previous = self.previous.take_at(source, &path, ObjectKind::Directory, self.monitor);
-        let mut decision = self.judge(previous.as_ref(), &status, entry.directory());
-        if seen == Seen::NotRead {
-            decision.certainty = self.certainty_now(&status, entry.directory());
-        }
-        let mut listing = None;
-        if let FolderContents::Listed(directory) = &contents {
-            let is_touched = self.contents(source, &path, &status, directory)?;
-            let trust = self.trust(status.identity.device, directory);
-            let reason = if is_touched { StoreReason::Content } else { StoreReason::Untrusted };
-            if decision.state != EntryState::Stored && (is_touched || trust == Trust::Little) {
-                let before = Some(decision.place);
-                let (state, place) = (EntryState::Stored, self.place);
-                decision = Decision { state, reason, place, before, ..decision };
-            }
-            listing = Some(self.listing(directory));
-            self.list.iter_mut().for_each(|list| list.report.folders_read += 1);
-        }
-        let is_stored = decision.state == EntryState::Stored;
-        self.note(source, path, &status, decision)?;
-        Ok(is_stored.then_some(Work::Folder { entry, listing }))
-    }
-
-    /// Decides on what in a folder is no folder. Returns whether something of it is stored, or
-    /// gone.
-    fn contents(
-        &mut self,
-        source: u32,
-        folder: &[u8],
-        folder_status: &Status,
-        directory: &Directory,
-    ) -> Result<bool, BackupError> {
-        let mut is_touched = false;
-        let mut path = if folder == b"." { Vec::new() } else { [folder, b"/"].concat() };
-        let folder_bytes = path.len();
-        for index in 0..directory.count() {
-            let (name, listed) = directory.name(index);
-            if listed == EntryKind::Directory {
-                break;
-            }
-            path.truncate(folder_bytes);
-            path.extend_from_slice(name);
-            let status = directory.status(index);
-            let status = status.filter(|status| status.kind != EntryKind::Directory);
-            let kind = object_kind(status.map_or(listed, |status| status.kind));
-            is_touched |= self.drop_before(source, &path, kind)?;
-            let previous = self.previous.take_at(source, &path, kind, self.monitor);
-            let decision = match status {
-                Some(status) => {
-                    let decision = self.judge(previous.as_ref(), status, directory);
-                    let folder = (folder, folder_status);
-                    self.with_links(decision, &Named { path: &path, status, folder })?
-                }
-                None => self.stored(StoreReason::New, previous.as_ref()),
-            };
-            is_touched |= decision.state == EntryState::Stored
-                && status.is_none_or(|status| self.is_stored(status));
-            self.waiting.push_back(decision);
-        }
-        path.truncate(folder_bytes);
-        // Behind the last of them: what else was there and is no folder.
-        while self.previous.is_object_in(source, &path, self.monitor) {
-            let Some(entry) = self.previous.take(self.monitor) else { break };
-            self.delete(&entry);
-            is_touched = true;
-        }
-        Ok(is_touched)
-    }
-
-    /// Takes what the set before had in front of a path of the folder being decided: it is gone.
-    fn drop_before(
-        &mut self,
-        source: u32,
-        path: &[u8],
-        kind: ObjectKind,
-    ) -> Result<bool, BackupError> {
-        let mut is_any = false;
-        while self.previous.is_before(source, path, kind, self.monitor) {
-            let Some(entry) = self.previous.take(self.monitor) else { break };
-            self.delete(&entry);
-            is_any = true;
-        }
-        Ok(is_any)
     }
 
     /// Goes on to a path of the walk.
@@ -385,7 +279,7 @@ impl<'a> Decider<'a> {
         }
         let Some(place) = self.previous.has(&entry) else { return Ok(()) };
         let unlisted = TreeEntry { state: EntryState::Unlisted, place, before: None, ..entry };
-        self.push(&unlisted)
+        self.entries.add(&unlisted)
     }
 
     /// The innermost open folder that something of the set before lies in.
@@ -490,51 +384,26 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// GNU tar's record of what is in a folder.
-    fn listing(&self, directory: &Directory) -> Vec<u8> {
-        let mut names: Vec<(&[u8], u8)> = Vec::with_capacity(directory.count() as usize);
-        let mut decisions = self.waiting.iter();
-        for index in 0..directory.count() {
-            let (name, kind) = directory.name(index);
-            let letter = if kind == EntryKind::Directory {
-                b'D'
-            } else {
-                let decision = decisions.next();
-                let is_stored = decision.is_some_and(|it| it.state == EntryState::Stored)
-                    && directory.status(index).is_some_and(|status| self.is_stored(status));
-                if is_stored { b'Y' } else { b'N' }
-            };
-            names.push((name, letter));
-        }
-        names.extend(directory.excluded().map(|name| (name, b'N')));
-        names.sort_unstable();
-        let mut listing = Vec::with_capacity(names.iter().map(|(name, _)| name.len() + 2).sum());
-        for (name, letter) in names {
-            listing.push(letter);
-            listing.extend_from_slice(name);
-            listing.push(0);
-        }
-        listing.push(0);
-        listing
-    }
-
     /// Adds the entry of an object.
     fn note(
         &mut self,
         source: u32,
-        path: Vec<u8>,
+        path: &[u8],
         status: &Status,
         decision: Decision,
     ) -> Result<(), BackupError> {
-        self.audit(source, &path, status, &decision);
+        self.audit(source, path, status, &decision);
         match decision.state {
             EntryState::Stored => *self.counts.stored.entry(decision.reason).or_default() += 1,
             _ => self.counts.unchanged += 1,
         }
         let kind = object_kind(status.kind);
-        self.push(&TreeEntry {
+        let mut own_path = std::mem::take(&mut self.path);
+        own_path.clear();
+        own_path.extend_from_slice(path);
+        let entry = TreeEntry {
             source,
-            path,
+            path: own_path,
             kind,
             state: decision.state,
             reason: decision.reason,
@@ -549,12 +418,10 @@ impl<'a> Decider<'a> {
             links: status.links,
             place: decision.place,
             before: decision.before,
-        })
-    }
-
-    fn push(&mut self, entry: &TreeEntry) -> Result<(), BackupError> {
-        self.writer.push(entry, self.spool.buffer()).map_err(BackupError::Index)?;
-        self.spool.settle().map_err(BackupError::Spool)
+        };
+        self.entries.add(&entry)?;
+        self.path = entry.path;
+        Ok(())
     }
 }
 
@@ -568,6 +435,12 @@ fn object_kind(kind: EntryKind) -> ObjectKind {
         // A socket has no entry.
         EntryKind::File | EntryKind::Unknown | EntryKind::Socket => ObjectKind::File,
     }
+}
+
+/// The state of an object that is no folder. What turned into a folder since it was listed is
+/// archived without its content, and comes with it in the next run.
+fn state_of(status: Option<&Status>) -> Option<&Status> {
+    status.filter(|status| status.kind != EntryKind::Directory)
 }
 
 fn is_below(folder: &[u8], path: &[u8]) -> bool {

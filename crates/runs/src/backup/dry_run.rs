@@ -2,17 +2,17 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
-use std::io::BufReader;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use archive::index::{About, EntryState, ObjectKind, StoreReason, TreeEntry, TreeReader};
+use archive::index::{About, EntryState, ObjectKind, StoreReason, TreeEntry};
 use flow::cancel::Cancel;
 use flow::monitor::{Counter, Monitor};
 use tree::{Entry, EntryKind, Identity, Progress, Status};
 
 use super::decide::Decider;
 use super::descriptors::InHand;
+use super::entries::Entries;
 use super::error::BackupError;
 use super::options::{BackupOptions, SetOptions};
 use super::run::{counted_about, now};
@@ -100,7 +100,8 @@ pub fn dry_run(
         stop: Arc::new(AtomicBool::new(false)),
     };
     let mut scan = start_scan(options, scan_options, monitor)?;
-    let mut decider = Decider::new(set, [None, None], now(), monitor)?;
+    let top = Top::of(&set.about);
+    let mut decider = Decider::new(set, top, [None, None], now(), monitor)?;
     let mut sizes = Sizes::default();
     loop {
         cancel.check()?;
@@ -121,9 +122,7 @@ pub fn dry_run(
     let decided = decider.finish()?;
     let about = counted_about(&set.about, &decided.counts);
     let list = decided.list;
-    let reader = decided.entries.0.into_reader().map_err(BackupError::Spool)?;
-    let entries = TreeReader::new(BufReader::new(reader));
-    let (folders, largest) = most_stored(entries, &about).map_err(BackupError::Index)?;
+    let (folders, largest) = decided.entries.named();
     let Sizes { files, bytes, hole_bytes, links, problems, .. } = sizes;
     Ok(DryRun { about, list, files, bytes, hole_bytes, links, problems, folders, largest })
 }
@@ -136,9 +135,9 @@ pub fn most_stored<E>(
     entries: impl Iterator<Item = Result<TreeEntry, E>>,
     about: &About,
 ) -> Result<(Vec<StoredFolder>, Vec<StoredFile>), E> {
-    let mut top = Top::default();
+    let mut top = Top::of(about);
     for entry in entries {
-        top.add(&entry?, about);
+        top.count(&entry?);
     }
     Ok(top.named())
 }
@@ -190,20 +189,32 @@ impl Sizes {
 }
 
 /// The largest of what would be stored.
-#[derive(Default)]
-struct Top {
+struct Top<'a> {
+    about: &'a About,
     folders: BTreeMap<Vec<u8>, u64>,
     largest: BinaryHeap<Reverse<(u64, Vec<u8>, StoreReason)>>,
     seen: HashSet<(u32, u64)>,
 }
 
-impl Top {
-    fn add(&mut self, entry: &TreeEntry, about: &About) {
+impl Entries for Top<'_> {
+    fn add(&mut self, entry: &TreeEntry) -> Result<(), BackupError> {
+        self.count(entry);
+        Ok(())
+    }
+}
+
+impl<'a> Top<'a> {
+    fn of(about: &'a About) -> Top<'a> {
+        let (folders, largest, seen) = Default::default();
+        Top { about, folders, largest, seen }
+    }
+
+    fn count(&mut self, entry: &TreeEntry) {
         let is_file = entry.kind == ObjectKind::File && entry.state == EntryState::Stored;
         if !is_file || (entry.links > 1 && !self.seen.insert((entry.source, entry.inode))) {
             return;
         }
-        let source = about.sources.get(entry.source as usize);
+        let source = self.about.sources.get(entry.source as usize);
         let source = source.map_or(&b""[..], |source| &source.archive_path);
         let folder = folder_of(&entry.path, source);
         let is_told_apart = self.folders.len() < FOLDERS_MAX || self.folders.contains_key(folder);

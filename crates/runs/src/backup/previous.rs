@@ -1,9 +1,10 @@
 //! The set before in its chain, as the walk of the next one meets it.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read;
 
 use archive::index::{
-    AgainReason, AgainRecord, EntryState, IndexError, ObjectKind, TreeEntry, walk_order,
+    AgainReason, AgainRecord, EntryState, IndexError, ObjectKind, TreeEntry, TreeReader, walk_order,
 };
 use base::failures::with_causes;
 use catalogue::IndexFile;
@@ -11,7 +12,7 @@ use flow::monitor::{Harm, Level, Monitor, Notice};
 
 use super::error::BackupError;
 
-type Entries = Box<dyn Iterator<Item = Result<TreeEntry, IndexError>> + Send>;
+type Entries = TreeReader<Box<dyn Read + Send>>;
 
 /// The entries of the set before, in step with the walk.
 #[derive(Default)]
@@ -33,7 +34,7 @@ impl Previous {
         let mut previous = Previous::records(parent).map_err(BackupError::Index)?;
         previous.place = place.saturating_sub(1);
         if let Some(entries) = parent.tree().map_err(BackupError::Index)? {
-            previous.entries = Some(Box::new(entries));
+            previous.entries = Some(entries);
         }
         Ok(previous)
     }
@@ -88,6 +89,13 @@ impl Previous {
     pub(super) fn take(&mut self, monitor: &dyn Monitor) -> Option<TreeEntry> {
         self.peek(monitor);
         self.next.take()
+    }
+
+    /// Takes back an entry that is needed no longer: its memory serves the next one.
+    pub(super) fn done_with(&mut self, entry: Option<TreeEntry>) {
+        if let (Some(entries), Some(entry)) = (&mut self.entries, entry) {
+            entries.reuse(entry);
+        }
     }
 
     /// Whether the next entry comes before an object of the walk.

@@ -25,6 +25,7 @@ use tree::{Accounts, CaptureOptions, Capturer, Progress, Scan};
 
 use super::decide::{Counts, Decider};
 use super::descriptors::InHand;
+use super::entries::TreeSection;
 use super::error::BackupError;
 use super::groups::Groups;
 use super::hasher::{Gathered, Hasher};
@@ -123,6 +124,9 @@ impl Done {
     }
 }
 
+/// Decides on a set whose index is written.
+type SetDecider<'a> = Decider<'a, TreeSection>;
+
 impl Run<'_> {
     /// Writes the archive and its index.
     pub(super) fn archive(&self, scan: Scan, output: &mut Output<'_>) -> Result<Done, BackupError> {
@@ -130,7 +134,9 @@ impl Run<'_> {
         let chunks = self.segments.as_deref().map_or(&own, |segments| &segments.chunks);
         let left_out = [self.output, self.replaced];
         let decider =
-            self.options.set.as_ref().map(|set| Decider::new(set, left_out, now(), self.monitor));
+            self.options.set.as_ref().map(|set| {
+                Decider::new(set, TreeSection::default(), left_out, now(), self.monitor)
+            });
         let decider = Mutex::new(decider.transpose()?);
         let (gathered, written, times_ran_empty) =
             self.data_segments(scan, &decider, output, chunks)?;
@@ -160,14 +166,15 @@ impl Run<'_> {
     /// What the index of a set in a chain has besides that of an archive.
     fn set_sections(
         &self,
-        decider: Mutex<Option<Decider<'_>>>,
+        decider: Mutex<Option<SetDecider<'_>>>,
         gathered: &Gathered,
     ) -> Result<Option<SetSections>, BackupError> {
         let decider = decider.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (Some(decider), Some(set)) = (decider, &self.options.set) else { return Ok(None) };
         let decided = decider.finish()?;
         let about = counted_about(&set.about, &decided.counts);
-        let (tree, again, list) = (decided.entries, gathered.again.clone(), decided.list);
+        let (tree, again) = (decided.entries.finish(), gathered.again.clone());
+        let list = decided.list;
         let journal = set.journal.clone();
         Ok(Some(SetSections { tree, again, about, journal, list }))
     }
@@ -176,7 +183,7 @@ impl Run<'_> {
     fn data_segments(
         &self,
         scan: Scan,
-        decider: &Mutex<Option<Decider<'_>>>,
+        decider: &Mutex<Option<SetDecider<'_>>>,
         output: &mut Output<'_>,
         chunks: &Mutex<Chunks>,
     ) -> Result<(Gathered, u64, u64), BackupError> {
@@ -254,7 +261,7 @@ impl Run<'_> {
     fn read_tree(
         &self,
         scan: Scan,
-        decider: &Mutex<Option<Decider<'_>>>,
+        decider: &Mutex<Option<SetDecider<'_>>>,
         producer: &Producer,
         groups: &Groups,
         hasher: &Hasher<'_>,
@@ -455,7 +462,7 @@ pub(super) fn now() -> Timestamp {
 /// Takes the entries from the scan and passes them on in numbered batches.
 fn scan_all(
     mut scan: Scan,
-    mut decider: Option<&mut Decider<'_>>,
+    mut decider: Option<&mut SetDecider<'_>>,
     shared: &reader::Shared<'_>,
     batch_items: usize,
     account: &mut Account,
@@ -467,7 +474,7 @@ fn scan_all(
         base::interruptible::check_shortage()?;
         let mut items = Vec::with_capacity(tree::BATCH_ITEMS_MAX);
         let progress = scan.next_batch(&mut items);
-        let mut works = match &mut decider {
+        let works = match &mut decider {
             Some(decider) => decider.decide(items, &mut scan)?,
             None => Work::all(items),
         };
@@ -478,11 +485,11 @@ fn scan_all(
         } else {
             batch_items
         };
-        while !works.is_empty() {
-            let later = works.split_off(works.len().min(size));
+        let mut works = works.into_iter().peekable();
+        while works.peek().is_some() {
+            let works = works.by_ref().take(size).collect();
             shared.batches.push(Batch { ticket, works }, account)?;
             ticket += 1;
-            works = later;
         }
         match progress {
             Progress::More => {}

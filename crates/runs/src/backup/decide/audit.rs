@@ -11,6 +11,7 @@ use super::by_list::is_another;
 use super::certainty::nanoseconds;
 use super::{Decider, Decision};
 use crate::backup::changed::{ListUse, below_source};
+use crate::backup::entries::Entries;
 use crate::report::MISSED_NAMED_MAX;
 
 /// What a run with the list would look at of a folder.
@@ -26,7 +27,7 @@ pub(super) enum Reach {
     Nothing,
 }
 
-impl Decider<'_> {
+impl<E: Entries> Decider<'_, E> {
     /// What a run with the list would look at of a folder that the walk has come to.
     pub(super) fn reach(
         &mut self,

@@ -11,6 +11,7 @@ use tree::{Directory, EntryKind, Extent, FolderContents, FolderEntry, Identity, 
 use super::certainty::Trust;
 use super::{Decider, List, Seen};
 use crate::backup::changed::{ChangedList, ListUse};
+use crate::backup::entries::Entries;
 use crate::backup::error::BackupError;
 use crate::backup::passed::PassedNames;
 use crate::backup::relink::Named;
@@ -34,7 +35,7 @@ impl Seen {
     }
 }
 
-impl Decider<'_> {
+impl<E: Entries> Decider<'_, E> {
     /// How much more of a folder has to be looked at than the list says.
     pub(super) fn more_of(
         &mut self,
@@ -94,7 +95,7 @@ impl Decider<'_> {
             EntryState::Stored | EntryState::Unchanged => EntryState::Unchanged,
         };
         let taken = TreeEntry { state, place, before: None, ..entry };
-        self.push(&taken)?;
+        self.entries.add(&taken)?;
         if let Some(list) = self.list.as_mut().filter(|_| taken.kind == ObjectKind::Directory) {
             list.taken = Some(taken);
         }

@@ -7,11 +7,14 @@ use rustix::fs::fstatfs;
 use tree::{Directory, EntryKind, Status};
 
 use super::Decider;
+use crate::backup::entries::Entries;
 
 /// Clocks of trusted file systems move on at least this often.
 const TICK_NANOSECONDS: i128 = 50_000_000;
 /// Those of others: FAT counts two seconds.
 const COARSE_TICK_NANOSECONDS: i128 = 2_100_000_000;
+/// More whole seconds than any of these.
+const SECONDS_APART: i64 = 4;
 /// Types of file systems whose inode numbers change, or whose times are those of a server: FUSE,
 /// CIFS, SMB 1 and 2, NFS, FAT, exFAT, 9p, AFS, Ceph.
 const UNTRUSTED: [u64; 10] = [
@@ -34,15 +37,22 @@ pub(super) enum Trust {
     Little,
 }
 
-impl Decider<'_> {
+impl<E: Entries> Decider<'_, E> {
     pub(super) fn trust(&mut self, device: u64, directory: &Directory) -> Trust {
-        *self.file_systems.entry(device).or_insert_with(|| {
+        if let Some((last, trust)) = self.last_trust
+            && last == device
+        {
+            return trust;
+        }
+        let trust = *self.file_systems.entry(device).or_insert_with(|| {
             let kind = fstatfs(directory).map(|status| status.f_type as u64);
             match kind {
                 Ok(kind) if !UNTRUSTED.contains(&(kind & 0xffff_ffff)) => Trust::Full,
                 _ => Trust::Little,
             }
-        })
+        });
+        self.last_trust = Some((device, trust));
+        trust
     }
 
     pub(super) fn certainty(
@@ -70,6 +80,12 @@ impl Decider<'_> {
 /// Whether a time lies between these moments, or within a tick of them. They may come in any order:
 /// clocks are set back while a folder is listed, too.
 fn is_near(times: [Timestamp; 2], moments: [Timestamp; 3], tick: i128) -> bool {
+    // Most objects are years older than the look: whole seconds tell.
+    let latest = times[0].seconds.max(times[1].seconds);
+    let earliest = moments[0].seconds.min(moments[1].seconds).min(moments[2].seconds);
+    if latest.saturating_add(SECONDS_APART) < earliest {
+        return false;
+    }
     let [first, second, third] = moments.map(nanoseconds);
     let (from, until) = (first.min(second).min(third), first.max(second).max(third));
     times.iter().any(|time| (from - tick..=until + tick).contains(&nanoseconds(*time)))
