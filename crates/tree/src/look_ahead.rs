@@ -126,6 +126,16 @@ impl LookAhead {
         self.shared.board().done.remove(&ticket)
     }
 
+    /// Lists a directory on the caller's thread. With a budget it is one of another turn.
+    pub(crate) fn list_here(
+        &self,
+        job: &ListingJob,
+        buffer: &mut Vec<u8>,
+        budget: Option<&NamesBudget>,
+    ) -> Listed {
+        self.shared.list(job, buffer, budget)
+    }
+
     /// The result of a job, or the job itself. Waits at most `wait`.
     pub(crate) fn claim(&self, ticket: Ticket, wait: Duration) -> Claim {
         let mut board = self.shared.board();
@@ -179,6 +189,21 @@ impl Shared {
         if board.jobs_of_all > 0 { self.threads } else { self.threads_at_first }
     }
 
+    /// Lists a directory, and notes whether the disk had to be waited for.
+    fn list(&self, job: &ListingJob, buffer: &mut Vec<u8>, budget: Option<&NamesBudget>) -> Listed {
+        let waits = processor::thread_waits();
+        let listed = job.list(&self.rules, buffer, budget);
+        let has_waited = processor::thread_waits() > waits;
+        let mut board = self.board();
+        let were = board.jobs_of_all;
+        board.jobs_of_all = if has_waited { JOBS_OF_ALL } else { were.saturating_sub(1) };
+        drop(board);
+        if were == 0 && has_waited {
+            self.queued.notify_all();
+        }
+        listed
+    }
+
     fn work(&self) {
         let mut buffer = Vec::new();
         loop {
@@ -192,19 +217,12 @@ impl Shared {
             let Some((ticket, job)) = board.queue.pop_front() else { return };
             board.working += 1;
             drop(board);
-            let waits = processor::thread_waits();
             // A panic leaves only this job half done, and no other code uses it.
-            let list = || job.list(&self.rules, &mut buffer, Some(&self.budget));
+            let list = || self.list(&job, &mut buffer, Some(&self.budget));
             let listed = catch_unwind(AssertUnwindSafe(list));
             drop(job);
-            let has_waited = processor::thread_waits() > waits;
             let mut board = self.board();
             board.working -= 1;
-            let were = board.jobs_of_all;
-            board.jobs_of_all = if has_waited { JOBS_OF_ALL } else { were.saturating_sub(1) };
-            if were == 0 && has_waited {
-                self.queued.notify_all();
-            }
             let is_needed = listed.is_err() || board.needed == Some(ticket);
             match listed {
                 Ok(listed) => drop(board.done.insert(ticket, listed)),

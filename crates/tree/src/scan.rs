@@ -318,7 +318,7 @@ impl Scan {
                     Claim::Meanwhile(other, taken) => {
                         level.ahead.push_front(Slot::Queued(ticket));
                         let budget = Some(&*self.budget);
-                        let listed = taken.list(&self.rules, &mut self.buffer, budget);
+                        let listed = self.look_ahead.list_here(&taken, &mut self.buffer, budget);
                         self.results.insert(other, listed);
                         return None;
                     }
@@ -340,7 +340,7 @@ impl Scan {
             index: level.next_index - 1,
             wanted: None,
         });
-        Some(Arrived::new(job.list(&self.rules, &mut self.buffer, None)))
+        Some(Arrived::new(self.look_ahead.list_here(&job, &mut self.buffer, None)))
     }
 
     /// Why a directory that was listed is not walked.

@@ -79,7 +79,7 @@ impl Scan {
         let level = self.levels.last().expect("the entry's own directory");
         let parent = Arc::clone(level.directory.as_ref().expect("the innermost level is open"));
         let job = ListingJob { parent, index: level.next_index - 1, wanted: Some(extent) };
-        let arrived = Arrived::new(job.list(&self.rules, &mut self.buffer, None));
+        let arrived = Arrived::new(self.look_ahead.list_here(&job, &mut self.buffer, None));
         self.give(arrived, items);
     }
 }
