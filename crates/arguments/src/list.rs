@@ -71,8 +71,11 @@ impl ListArgs {
 
     /// An option that was given and that says nothing of a folder of sets.
     pub fn not_for_sets(&self) -> Option<&'static str> {
-        let tape = self.tape.settings();
+        let (tape, archive) = (self.tape.settings(), self.archive.settings());
         let given = [
+            (archive.ring_bytes.is_some(), "--ring"),
+            (archive.threads.is_some(), "--threads"),
+            (archive.require_index, "--require-index"),
             (self.null, "--null"),
             (self.check, "--check"),
             (self.sets, "--sets"),

@@ -76,8 +76,8 @@ impl VerifyArgs {
         let selection = SetSelection { at: self.at.clone(), job: self.job.clone() };
         let is_of_sets = is_folder(&from) && self.against.is_none();
         let set = self.tape.settings().set;
-        let engine = self.common.engine.into();
-        is_of_sets.then_some(VerifySetsRequest { from, set, selection, engine })
+        let (archive, engine) = (self.archive.settings(), self.common.engine.into());
+        is_of_sets.then_some(VerifySetsRequest { from, set, selection, archive, engine })
     }
 
     /// What is asked for.

@@ -73,6 +73,9 @@ fn read_back(verified: &[VerifiedArchive]) -> String {
     };
     let sound = match verified.iter().filter(|it| !it.sound).count() {
         0 => "sound".to_owned(),
+        bad if verified.iter().all(|it| it.sound || it.unread) => {
+            format!("{bad} of them NOT READ")
+        }
         bad => format!("{bad} of them NOT SOUND"),
     };
     let _ = writeln!(text, "read back {read}, {}, {sound}", size(bytes));
@@ -314,8 +317,10 @@ fn set_line(set: &ListedSet) -> String {
 pub fn verified_sets(done: &VerifySetsDone) -> String {
     let bytes: u64 = done.verified.iter().map(|it| it.bytes).sum();
     let archives = counted(done.verified.len() as u64, "archive", "archives");
-    let bad = done.verified.iter().filter(|it| !it.sound).count() as u64;
+    let unread = done.verified.iter().filter(|it| it.unread).count() as u64;
+    let bad = done.verified.iter().filter(|it| !it.sound).count() as u64 - unread;
     let mut text = match (bad, done.lost.len()) {
+        (0, _) if unread > 0 => format!("NOT READ: {} of {archives}", count(unread)),
         (0, 0) => format!("all sound: {archives}, {}", size(bytes)),
         (0, _) => format!("LOST: not all that was there can be read; {archives} are sound"),
         (bad, _) => format!("DAMAGED: {} of {archives}", count(bad)),

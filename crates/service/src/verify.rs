@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use flow::cancel::Cancel;
 use runs::summary::RunSummary;
-use runs::verify::{ExtraFiles, PageCache, VerifyOptions, VerifyReport};
+use runs::verify::{ExtraFiles, PageCache, VerifyError, VerifyOptions, VerifyReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tree::{Attributes, CompareOwners};
 
 use crate::change::SharedChanger;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::interrupted::with_left;
 use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
@@ -74,6 +74,29 @@ impl VerifyDone {
     }
 }
 
+/// Why an archive was not verified.
+#[derive(Debug)]
+pub(crate) struct NotVerified {
+    pub(crate) failure: Failure,
+    /// The archive is not as it was written; otherwise nothing is known of it.
+    pub(crate) is_of_the_archive: bool,
+}
+
+impl From<Failure> for NotVerified {
+    fn from(failure: Failure) -> NotVerified {
+        NotVerified { failure, is_of_the_archive: false }
+    }
+}
+
+impl From<VerifyError> for NotVerified {
+    fn from(error: VerifyError) -> NotVerified {
+        let is_of_the_archive = error.is_of_the_archive();
+        let failure = Failure::from(error);
+        let is_later = failure.kind() == FailureKind::LaterVersion;
+        NotVerified { is_of_the_archive: is_of_the_archive && !is_later, failure }
+    }
+}
+
 /// Verifies. `changer` gets other volumes where the request has no command for that.
 ///
 /// # Errors
@@ -84,6 +107,16 @@ pub fn verify(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<VerifyDone, Failure> {
+    try_verify(request, observer, cancel, changer).map_err(|it| it.failure)
+}
+
+/// As [`verify`]; the error also says whether the archive is to blame.
+pub(crate) fn try_verify(
+    request: &VerifyRequest,
+    observer: &dyn RunObserver,
+    cancel: &Cancel,
+    changer: SharedChanger,
+) -> Result<VerifyDone, NotVerified> {
     let from = request.tape.origin(&request.from, cancel, changer)?;
     let ring_bytes = tape_source::ring_bytes(&request.archive, &from);
     let options = VerifyOptions {
@@ -102,7 +135,9 @@ pub fn verify(
         .recording(request.record.as_deref(), None)?
         .watching(Some(&request.from), None);
     let report = runs::verify::verify(options, &monitor, cancel).map_err(|error| {
-        with_left(error.into(), cancel, || "the archive was not read to its end".to_owned())
+        let NotVerified { failure, is_of_the_archive } = error.into();
+        let left = || "the archive was not read to its end".to_owned();
+        NotVerified { failure: with_left(failure, cancel, left), is_of_the_archive }
     })?;
     let summary = monitor.summarise(report.run.clone(), |summary| {
         summary.verdict = verdict::verdict(&report, std::mem::take(&mut summary.verdict));

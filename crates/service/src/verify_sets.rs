@@ -22,7 +22,7 @@ use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, RunObserver};
 use crate::sets::{self, SetSelection};
 use crate::tape_source::{SetWanted, TapeSourceSettings};
-use crate::verify::{VerifyRequest, verify};
+use crate::verify::{VerifyRequest, try_verify};
 
 /// Paths that are named where an archive differs from its source.
 const FIRST_NAMED: usize = 10;
@@ -38,9 +38,19 @@ pub struct VerifySetsRequest {
     /// Only what the set of this day, or of this job, needs.
     #[serde(default)]
     pub selection: SetSelection,
+    /// How each archive is read.
+    #[serde(default)]
+    pub archive: ArchiveSettings,
     /// How files are read and written.
     #[serde(default)]
     pub engine: EngineChoice,
+}
+
+/// How archives are read back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadBack {
+    pub(crate) archive: ArchiveSettings,
+    pub(crate) engine: EngineChoice,
 }
 
 /// What became of the archives of a folder.
@@ -136,16 +146,17 @@ pub fn verify_sets(
         ));
     }
     let (mut verified, mut warnings) = (Vec::new(), Vec::new());
+    let how = ReadBack { archive: request.archive.clone(), engine: request.engine };
     for set in &chosen {
         let place = set.path.parent().unwrap_or(Path::new("."));
-        let one = verify_one(set, place, request.engine, observer, cancel, changer.clone());
+        let one = verify_one(set, place, &how, observer, cancel, changer.clone());
         let (archive, failure) = one?;
         warnings.extend(failure.map(|failure| failure.message().to_owned()));
         verified.push(archive);
     }
     // Of a further copy nothing follows for the set.
     for copy in &copies {
-        let request_of = of_archive(copy, request.engine);
+        let request_of = of_archive(copy, &how);
         verified.push(read_back(copy, &request_of, observer, cancel, changer.clone())?);
     }
     warnings.dedup();
@@ -160,12 +171,12 @@ pub fn verify_sets(
 pub(crate) fn verify_one(
     set: &FolderSet,
     place: &Path,
-    engine: EngineChoice,
+    how: &ReadBack,
     observer: &dyn RunObserver,
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<(VerifiedArchive, Option<Failure>), Failure> {
-    let request = request_of(set, place, engine);
+    let request = request_of(set, place, how);
     read_and_note(set, place, &request, observer, cancel, changer)
 }
 
@@ -178,7 +189,7 @@ pub(crate) fn verify_one(
 pub(crate) fn verify_against_source(
     set: &FolderSet,
     place: &Path,
-    engine: EngineChoice,
+    how: &ReadBack,
     observer: &dyn RunObserver,
     cancel: &Cancel,
     changer: SharedChanger,
@@ -189,17 +200,13 @@ pub(crate) fn verify_against_source(
         no_owners: false,
         no_xattrs: false,
         no_extra: true,
-        ..request_of(set, place, engine)
+        ..request_of(set, place, how)
     };
     read_and_note(set, place, &request, observer, cancel, changer)
 }
 
-fn request_of(set: &FolderSet, place: &Path, engine: EngineChoice) -> VerifyRequest {
-    if journal::is_tape_drive(place) {
-        on_tape(set, place, engine)
-    } else {
-        of_archive(set, engine)
-    }
+fn request_of(set: &FolderSet, place: &Path, how: &ReadBack) -> VerifyRequest {
+    if journal::is_tape_drive(place) { on_tape(set, place, how) } else { of_archive(set, how) }
 }
 
 fn read_and_note(
@@ -211,6 +218,9 @@ fn read_and_note(
     changer: SharedChanger,
 ) -> Result<(VerifiedArchive, Option<Failure>), Failure> {
     let archive = read_back(set, request, observer, cancel, changer)?;
+    if archive.unread {
+        return Ok((archive, None));
+    }
     let event = Event::Verified {
         set: archive.set.clone(),
         archive: archive.archive.clone(),
@@ -223,16 +233,16 @@ fn read_and_note(
 }
 
 /// A set on tape, wherever it is.
-fn on_tape(set: &FolderSet, drive: &Path, engine: EngineChoice) -> VerifyRequest {
+fn on_tape(set: &FolderSet, drive: &Path, how: &ReadBack) -> VerifyRequest {
     let set_wanted = Some(SetWanted::Id(hex(&set.about.set)));
     VerifyRequest {
         from: drive.to_owned(),
         tape: TapeSourceSettings { set: set_wanted, ..TapeSourceSettings::default() },
-        ..of_archive(set, engine)
+        ..of_archive(set, how)
     }
 }
 
-fn of_archive(set: &FolderSet, engine: EngineChoice) -> VerifyRequest {
+fn of_archive(set: &FolderSet, how: &ReadBack) -> VerifyRequest {
     VerifyRequest {
         from: set.path.clone(),
         cached: false,
@@ -240,9 +250,9 @@ fn of_archive(set: &FolderSet, engine: EngineChoice) -> VerifyRequest {
         no_owners: true,
         no_xattrs: true,
         no_extra: false,
-        archive: ArchiveSettings { require_index: true, ..ArchiveSettings::default() },
+        archive: ArchiveSettings { require_index: true, ..how.archive.clone() },
         tape: TapeSourceSettings::default(),
-        engine,
+        engine: how.engine,
         record: None,
     }
 }
@@ -256,11 +266,12 @@ fn read_back(
     changer: SharedChanger,
 ) -> Result<VerifiedArchive, Failure> {
     // An archive that cannot be read does not stop the others.
-    let result = verify(request, observer, &cancel.part(), changer);
+    let result = try_verify(request, observer, &cancel.part(), changer);
     let mut archive = VerifiedArchive {
         set: hex(&set.about.set),
         archive: set.name(),
         sound: false,
+        unread: false,
         text: String::new(),
         bytes: 0,
         seconds: 0.0,
@@ -278,11 +289,15 @@ fn read_back(
                 _ => done.outcome() == Outcome::Done,
             };
             archive.sound = done.report.is_sound() && is_whole;
+            archive.unread = done.summary.verdict.state == RunState::Later;
             archive.text = done.summary.verdict.text.clone();
             (archive.bytes, archive.seconds) = (run.target_bytes, run.seconds);
         }
-        Err(failure) if cancel.check().is_err() => return Err(failure),
-        Err(failure) => archive.text = failure.message().to_owned(),
+        Err(error) if cancel.check().is_err() => return Err(error.failure),
+        Err(error) => {
+            archive.unread = !error.is_of_the_archive;
+            archive.text = error.failure.message().to_owned();
+        }
     }
     Ok(archive)
 }

@@ -98,6 +98,31 @@ pub enum ReadFailure {
 }
 
 impl ReadFailure {
+    /// Whether it says that the archive is not as it was written. Where a medium is not there, or
+    /// memory is missing, nothing is known of the archive.
+    pub(crate) fn is_of_the_archive(&self) -> bool {
+        match self {
+            ReadFailure::Read { source, .. } => !matches!(source, ReadError::Stopped(_)),
+            ReadFailure::Empty { .. }
+            | ReadFailure::OnlyZeros { .. }
+            | ReadFailure::NoMembers { .. }
+            | ReadFailure::NoIndex { .. }
+            | ReadFailure::NotAnArchive { .. }
+            | ReadFailure::CutOff { .. }
+            | ReadFailure::Unreadable { .. } => true,
+            ReadFailure::Tape(failure) => matches!(
+                failure,
+                TapeReadFailure::Label { .. }
+                    | TapeReadFailure::Broken { .. }
+                    | TapeReadFailure::TooMuchMissing { .. }
+            ),
+            ReadFailure::Open(_)
+            | ReadFailure::OtherCompression { .. }
+            | ReadFailure::Window { .. }
+            | ReadFailure::SetUp { .. } => false,
+        }
+    }
+
     /// Whether this only reports that the run was being stopped.
     pub(crate) fn is_echo(&self) -> bool {
         matches!(

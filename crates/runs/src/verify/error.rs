@@ -32,6 +32,13 @@ pub enum VerifyError {
     Stopped(#[from] Stopped),
 }
 
+impl VerifyError {
+    /// Whether it says that the archive is not as it was written. Otherwise nothing is known of it.
+    pub fn is_of_the_archive(&self) -> bool {
+        matches!(self, VerifyError::Read(failure) if failure.is_of_the_archive())
+    }
+}
+
 impl Failure for VerifyError {
     fn is_echo(&self) -> bool {
         match self {

@@ -12,6 +12,10 @@ pub struct VerifiedArchive {
     pub archive: String,
     /// Whether it is as it was written.
     pub sound: bool,
+    /// Whether it could not be checked, for a reason that says nothing of it: its medium is not
+    /// there, memory was missing, or a later version wrote it.
+    #[serde(default)]
+    pub unread: bool,
     /// What was found, in words.
     pub text: String,
     pub bytes: u64,

@@ -28,7 +28,7 @@ use crate::retention::{Damaged, forget_by_rule, freed_media, kept_bytes};
 use crate::run::{EngineChoice, RunObserver, TargetSettings};
 use crate::sets::{self, FolderLock, LockWait, SetSettings};
 use crate::tape_sets::TapeSets;
-use crate::verify_sets::{verify_against_source, verify_one};
+use crate::verify_sets::{ReadBack, verify_against_source, verify_one};
 
 /// Slack of a full set's age: timers begin a little earlier or later each day.
 const SLACK_SECONDS: u64 = 3600;
@@ -410,8 +410,10 @@ impl Run<'_> {
             Some("something could not be read, and earlier sets may have it")
         } else if self.job.verify.after.reads_new() && !set.as_ref().is_some_and(is_read) {
             Some("the new set was not read back as sound")
-        } else if self.done.verified.iter().any(|it| !it.sound) {
+        } else if self.done.verified.iter().any(|it| !it.sound && !it.unread) {
             Some("an archive is damaged")
+        } else if self.done.verified.iter().any(|it| it.unread) {
+            Some("an archive could not be read back")
         } else {
             None
         };
@@ -450,8 +452,9 @@ impl Run<'_> {
 
     fn verify(&mut self, set: &FolderSet, how: After, changer: &SharedChanger) {
         let verify = if how == After::Source { verify_against_source } else { verify_one };
-        let (place, engine) = (self.job.to.as_path(), self.request.engine);
-        let result = verify(set, place, engine, self.observer, self.cancel, changer.clone());
+        let place = self.job.to.as_path();
+        let how = ReadBack { engine: self.request.engine, ..ReadBack::default() };
+        let result = verify(set, place, &how, self.observer, self.cancel, changer.clone());
         self.enter_verified(&set.name(), result);
     }
 

@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::journal::note;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
 use crate::tape_source::ring_bytes;
+use crate::verify::NotVerified;
 
 /// A part of an archive that is to be read.
 pub(crate) struct SamplePart {
@@ -75,6 +76,7 @@ pub(crate) fn read(
     let ring_bytes = ring_bytes(&ArchiveSettings::default(), &from);
     let options = PartOptions { from, part: part.clone(), engine: engine.into(), ring_bytes };
     let monitor = RunMonitor::new(observer).watching(Some(&set.path), None);
+    let mut unread = false;
     let (sound, text, bytes, seconds) = match verify_part(&options, &monitor, &cancel.part()) {
         Ok(report) => {
             let text = match report.damaged.first() {
@@ -88,10 +90,11 @@ pub(crate) fn read(
             (report.damaged.is_empty(), text, report.read_bytes, report.seconds)
         }
         Err(error) => {
-            let failure = Failure::from(error);
+            let NotVerified { failure, is_of_the_archive } = error.into();
             if cancel.check().is_err() {
                 return Err(failure);
             }
+            unread = !is_of_the_archive;
             (false, failure.message().to_owned(), 0, 0.0)
         }
     };
@@ -106,10 +109,10 @@ pub(crate) fn read(
         archive_bytes: *archive_bytes,
         text: text.clone(),
     };
-    let noted = note(&set.about.job, place, event).err();
+    let noted = if unread { None } else { note(&set.about.job, place, event).err() };
     let part = ReadPart { from_bytes: part.start, to_bytes: part.end, of_bytes: *archive_bytes };
     let part = Some(part);
-    let read =
-        VerifiedArchive { set: of, archive, sound, text, bytes, seconds, part, source: None };
+    let (set, source) = (of, None);
+    let read = VerifiedArchive { set, archive, sound, unread, text, bytes, seconds, part, source };
     Ok((read, noted))
 }

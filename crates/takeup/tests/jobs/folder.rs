@@ -38,10 +38,24 @@ fn all_archives_of_a_folder_are_read_back() {
     assert!(said.starts_with("all sound: 2 archives, "), "{said}");
     let answer = place.json(&["verify", "sets/"], 0);
     assert_eq!((&answer["sound"], &answer["command"]), (&true.into(), &"verify".into()));
-    for (command, option) in [("verify", "--cached"), ("list", "--check"), ("list", "-0")] {
+    for (command, option) in [
+        ("verify", "--cached"),
+        ("list", "--check"),
+        ("list", "-0"),
+        ("list", "--ring=1M"),
+        ("list", "--threads=2"),
+    ] {
         let said = place.text(&[command, "sets/", option], 1);
         assert!(said.contains("is not for a folder of sets"), "{said}");
     }
+    // That there is no memory for a ring says nothing of the archives.
+    let said = place.text(&["verify", "sets/", "--ring", "100000T"], 1);
+    assert!(said.starts_with("NOT READ: 2 of 2 archives, "), "{said}");
+    let answer = place.json(&["verify", "sets/", "--ring", "100000T"], 1);
+    let (sound, unread) = (&answer["sound"], &answer["archives"][1]["unread"]);
+    assert_eq!((sound, unread), (&false.into(), &true.into()));
+    let listed = place.json(&["list", "sets/"], 0);
+    assert_eq!(listed["sets"][1]["sound"], true, "{listed}");
     damage(&archive(&full));
     let said = place.text(&["verify", "sets/"], 1);
     assert!(said.contains("DAMAGED: 1 of 2 archives"), "{said}");
