@@ -124,6 +124,13 @@ pub fn drop_written(file: impl AsFd, offset_bytes: u64, length_bytes: u64) -> io
     Ok(())
 }
 
+/// Starts reading a range into the page cache, without waiting. Advice, like
+/// [`start_write_back`].
+pub fn read_ahead(file: impl AsFd, offset_bytes: u64, length_bytes: u64) {
+    let length = std::num::NonZeroU64::new(length_bytes);
+    let _ = rustix::fs::fadvise(file, offset_bytes, length, rustix::fs::Advice::WillNeed);
+}
+
 /// Drops clean pages of a range from the page cache. Advice, like [`start_write_back`].
 pub fn drop_cached(file: impl AsFd, offset_bytes: u64, length_bytes: u64) {
     let length = std::num::NonZeroU64::new(length_bytes);

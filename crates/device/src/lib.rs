@@ -31,11 +31,13 @@
 //! - [`target`]: what a backup is written to, from opening to its final name.
 //! - [`source`]: what an archive is read from.
 //! - [`file`](mod@file): alignment of direct I/O, and what the page cache holds.
+//! - [`mod@extents`]: where the content of a file lies on its disk.
 //! - [`pipe`]: the size of a pipe.
 //! - [`tape`]: a drive and its medium: calls, positions, errors, queries.
 //! - [`btrfs`]: what has changed in a subvolume since a transaction.
 
 pub mod btrfs;
+pub mod extents;
 pub mod file;
 pub mod pipe;
 pub mod source;

@@ -1,8 +1,13 @@
 //! What a scan finds: objects not yet opened, and directories that cannot be walked.
 
 use std::ffi::CStr;
-use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::{fmt, io};
+
+use base::interruptible::openat_ahead;
+use rustix::fs::{Mode, OFlags, fstat};
+use rustix::io::Errno;
 
 use crate::directory::Directory;
 use crate::entry_kind::EntryKind;
@@ -36,6 +41,35 @@ impl Entry {
     /// The kind that getdents(2) reported. It may have changed since.
     pub fn kind(&self) -> EntryKind {
         self.directory.names().kind(self.index)
+    }
+
+    /// The inode number that getdents(2) reported. It may have changed since.
+    pub fn inode(&self) -> u64 {
+        self.directory.names().inode(self.index)
+    }
+
+    /// Number of the device that its directory is on.
+    pub fn directory_device(&self) -> u64 {
+        self.directory.names().identity.device
+    }
+
+    /// Opens a regular file for reading, as a capture does it: through no symbolic link, without a
+    /// wait for the holder of a lease, and without changing the access time where that is allowed.
+    ///
+    /// # Errors
+    /// Those of openat(2) and fstat(2); `InvalidInput` if it is no regular file.
+    pub fn open_file(&self) -> io::Result<(OwnedFd, Status)> {
+        let usual = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = |flags| openat_ahead(&*self.directory, self.name(), flags, Mode::empty());
+        let file = match open(usual | OFlags::NOATIME) {
+            Err(Errno::PERM) => open(usual)?,
+            result => result?,
+        };
+        let status = Status::of(&fstat(&file)?);
+        match status.kind {
+            EntryKind::File => Ok((file, status)),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
     }
 
     /// The state of the object, if it is no directory and the scan was to look.

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use archive::member::Timestamp;
 use base::interruptible::{openat, openat_ahead};
+use machine::counters::processor;
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Stat, fstat, statat};
 use rustix::io::Errno;
 
@@ -70,8 +71,8 @@ pub(crate) enum SourceStart {
 
 /// A path this long is continued from its ancestor's instead of being copied.
 const TAIL_BYTES_MAX: usize = 4096;
-/// Kind and length before each name in the arena.
-const RECORD_HEAD_BYTES: usize = 3;
+/// Kind, length and inode number before each name in the arena.
+const RECORD_HEAD_BYTES: usize = 11;
 
 impl Names {
     /// The holder of a source: one name, which the archive calls `path`.
@@ -99,7 +100,7 @@ impl Names {
             excluded: Vec::new(),
             looked: (now(), now()),
         };
-        names.append(name, kind);
+        names.append(name, kind, status.st_ino);
         names
     }
 
@@ -159,6 +160,13 @@ impl Names {
         EntryKind::from_byte(self.arena[self.offsets[index as usize] as usize])
     }
 
+    /// The inode number that getdents(2) reported; at a mount point that of the folder below it.
+    pub(crate) fn inode(&self, index: u32) -> u64 {
+        let start = self.offsets[index as usize] as usize + 3;
+        let bytes = self.arena[start..start + 8].try_into().expect("append() stored eight bytes");
+        u64::from_ne_bytes(bytes)
+    }
+
     pub(crate) fn is_source_holder(&self) -> bool {
         self.entry_path.is_some()
     }
@@ -183,7 +191,7 @@ impl Names {
 
     /// Puts what is no directory in front of the directories, and looks at each of it; at the
     /// directories, too, if not all of them will be opened.
-    fn look(&mut self, descriptor: &OwnedFd, rules: &ListRules) {
+    fn look(&mut self, descriptor: &OwnedFd, rules: &ListRules, order: LookOrder) {
         let is_folder = |offset: &u32| {
             EntryKind::from_byte(self.arena[*offset as usize]) == EntryKind::Directory
         };
@@ -195,7 +203,16 @@ impl Names {
             let stat = statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW);
             stat.ok().map(|stat| Status::of(&stat))
         };
-        self.statuses = (0..looked_at).map(look).collect();
+        self.statuses = match order {
+            LookOrder::Names => (0..looked_at).map(look).collect(),
+            LookOrder::Inodes => {
+                let mut by_inode: Vec<u32> = (0..looked_at).collect();
+                by_inode.sort_unstable_by_key(|index| self.inode(*index));
+                let mut statuses = vec![None; looked_at as usize];
+                by_inode.into_iter().for_each(|index| statuses[index as usize] = look(index));
+                statuses
+            }
+        };
         self.looked.1 = now();
     }
 
@@ -244,12 +261,13 @@ impl Names {
         }
     }
 
-    fn append(&mut self, name: &CStr, kind: EntryKind) {
+    fn append(&mut self, name: &CStr, kind: EntryKind, inode: u64) {
         let bytes = name.to_bytes_with_nul();
         // Linux refuses longer names: NAME_MAX is 255, FUSE's own limit 1024 and PATH_MAX 4096.
         let length = u16::try_from(bytes.len() - 1).expect("a name is shorter than PATH_MAX");
         self.arena.push(kind as u8);
         self.arena.extend_from_slice(&length.to_ne_bytes());
+        self.arena.extend_from_slice(&inode.to_ne_bytes());
         self.arena.extend_from_slice(bytes);
     }
 
@@ -324,6 +342,16 @@ pub(crate) struct Listed {
     pub(crate) deferred: bool,
 }
 
+/// In which order the objects of a directory are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LookOrder {
+    /// Their states are in memory.
+    Names,
+    /// The directory came from the disk, and most file systems have the states there in the order of
+    /// these numbers.
+    Inodes,
+}
+
 /// Rules that hold for all listings of a scan.
 #[derive(Debug)]
 pub(crate) struct ListRules {
@@ -394,6 +422,7 @@ impl ListingJob {
             return Listed { status, ..Listed::default() };
         }
         let mut names = Names::of_child(parent, self.index, identity);
+        let waits = processor::thread_waits();
         if let Some(wanted) = self.wanted {
             names.extent = wanted;
         }
@@ -416,7 +445,9 @@ impl ListingJob {
         }
         names.sort();
         if rules.look == Look::Status {
-            names.look(&descriptor, rules);
+            let has_waited = processor::thread_waits() > waits;
+            let order = if has_waited { LookOrder::Inodes } else { LookOrder::Names };
+            names.look(&descriptor, rules, order);
         }
         listed.subdirectories = names.subdirectories(rules);
         if let Some(budget) = budget {
@@ -506,7 +537,7 @@ impl Names {
             if self.arena.len() > ARENA_BYTES_MAX {
                 return Err(Stop::Error(Errno::FBIG));
             }
-            self.append(name, kind);
+            self.append(name, kind, entry.ino());
         }
     }
 }
@@ -552,7 +583,7 @@ mod tests {
             assert_eq!(child.path_bytes(), path.len());
             continued += usize::from(child.base.is_some());
             child.offsets.push(0);
-            child.append(&name, EntryKind::Directory);
+            child.append(&name, EntryKind::Directory, 0);
             parent = Arc::new(child);
         }
         assert!((1..100).contains(&continued), "{continued}");

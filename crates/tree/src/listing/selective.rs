@@ -55,12 +55,12 @@ impl Names {
         for name in changed.next_names(self.source, &path) {
             let Ok(name) = CString::new(name) else { return false };
             let stat = statat(descriptor, name.as_c_str(), AtFlags::SYMLINK_NOFOLLOW);
-            if !stat.is_ok_and(|stat| kind_of(&stat) == EntryKind::Directory) {
+            let Some(stat) = stat.ok().filter(|it| kind_of(it) == EntryKind::Directory) else {
                 self.arena.clear();
                 return false;
-            }
+            };
             if !filter.excludes(name.to_bytes(), EntryKind::Directory) {
-                self.append(&name, EntryKind::Directory);
+                self.append(&name, EntryKind::Directory, stat.st_ino);
             }
         }
         self.sort();
