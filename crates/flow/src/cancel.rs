@@ -72,7 +72,7 @@ impl Cancel {
     }
 
     /// Waits on `condition` for at most [`POLL`], then checks whether the run is being stopped.
-    pub(crate) fn wait<'a, T>(
+    pub fn wait<'a, T>(
         &self,
         condition: &Condvar,
         guard: MutexGuard<'a, T>,

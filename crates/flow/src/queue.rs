@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Instant;
 
 use base::failures::lock;
 
@@ -135,6 +136,29 @@ impl<T> Queue<T> {
             self.room.notify_one();
         }
         Ok(item)
+    }
+
+    /// The oldest item, if there is one by `end` or soon after; also `None` when the queue is
+    /// closed and empty.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn pop_until(&self, end: Instant, account: &mut Account) -> Result<Option<T>, Stopped> {
+        let mut inner = lock(&self.inner);
+        if inner.items.is_empty() && !inner.closed {
+            account.switch(ThreadState::Starved);
+            while inner.items.is_empty() && !inner.closed && Instant::now() < end {
+                inner.waiting_for_item += 1;
+                let waited = self.cancel.wait(&self.ready, inner);
+                inner = self.after(waited, account, |inner| &mut inner.waiting_for_item)?;
+            }
+            account.switch(ThreadState::Working);
+        }
+        if inner.items.is_empty() {
+            return Ok(None);
+        }
+        drop(inner);
+        self.pop(account)
     }
 
     /// Ends the queue: nothing more is pushed.

@@ -222,6 +222,9 @@ pub struct RunReport {
     /// Part of that for this run's reads.
     #[serde(skip)]
     pub source_disk_own_seconds: Option<f64>,
+    /// What was read in the order of a disk with heads, if anything was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_order: Option<DiskOrder>,
     /// Mean number of requests on that disk while it had any.
     #[serde(skip)]
     pub source_disk_in_flight: Option<f64>,
@@ -242,6 +245,19 @@ pub struct RunReport {
     pub rate_limit_bytes_per_second: Option<u64>,
     /// Compression in the form of the option (`zstd:3`, `gzip:6`, `none`).
     pub compression: String,
+}
+
+/// How files came from a disk with heads that were read in its order, not in that of their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DiskOrder {
+    /// Files that were read so.
+    pub files: u64,
+    /// Pieces in which they lie there.
+    pub pieces: u64,
+    /// Ways of more than 1 MiB from one piece to the next, as they were read.
+    pub jumps: u64,
+    /// The same, had the files been read in the order of their names.
+    pub jumps_by_name: u64,
 }
 
 impl RunReport {

@@ -33,17 +33,19 @@ mod replaced;
 mod run;
 mod sizes;
 mod stream;
+mod sweep;
 mod work;
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use archive::chunk::Compression;
 use archive::index::About;
 use archive::label::{JobText, LabelledSet};
+use base::failures::lock;
 use device::target::{Existing, Target};
 use flow::backend::Choice;
 use flow::cancel::Cancel;
@@ -61,7 +63,7 @@ pub use changed::{ChangedList, ListUse, Unfollowable, with_doubts};
 use descriptors::InHand;
 pub use dry_run::{DryRun, StoredContent, StoredFile, StoredFolder, dry_run, most_stored};
 pub use error::{BackupError, Unfinished};
-pub use options::{BackupOptions, IndexCopy, Refill, SetOptions};
+pub use options::{BackupOptions, IndexCopy, ReadOrder, Refill, SetOptions};
 use replaced::check_size;
 pub use replaced::{ArchiveSize, Shrinking};
 use run::{Done, Run, Stages};
@@ -175,7 +177,7 @@ impl Prepared {
         let engine = Choice::new(options.engine).map_err(BackupError::Engine)?;
         detail(monitor, format!("bulk input and output: {}", engine.reason));
         let stop_scan = Arc::new(AtomicBool::new(false));
-        let in_hand = InHand::for_run(options.read_threads, monitor);
+        let in_hand = InHand::for_run(options.read_threads, options.read_order, monitor);
         let excludes = tree::Excludes::new(&options.excludes)?;
         let scan_options = tree::ScanOptions {
             excludes: excludes.clone(),
@@ -210,6 +212,7 @@ impl Prepared {
             stop_scan: self.stop_scan,
             excludes: self.excludes,
             crew: Crew::new(cancel),
+            disk_order: Mutex::default(),
             stages,
             replaced: target.and_then(Target::replaced).map(identity),
             output: target.and_then(Target::identity).map(identity),
@@ -258,6 +261,7 @@ impl Run<'_> {
                 Compression::None => None,
                 compression => Some(done.archive_bytes.div_ceil(compression.chunk_bytes() as u64)),
             },
+            disk_order: *lock(&self.disk_order),
             ..RunReport::default()
         }
     }

@@ -14,7 +14,7 @@ use flow::cancel::Cancel;
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation::Generation;
-use runs::backup::{BackupError, BackupOptions, Refill, Shrinking};
+use runs::backup::{BackupError, BackupOptions, ReadOrder, Refill, Shrinking};
 use runs::destination::Destination;
 use runs::streaming::TapeSummary;
 use runs::summary::RunSummary;
@@ -57,6 +57,13 @@ pub struct BackupRequest {
     /// Threads that read small files; `None`: as many as keep a disk busy.
     #[serde(default)]
     pub read_threads: Option<NonZero<usize>>,
+    /// In which order files are read.
+    #[serde(default)]
+    pub read_order: ReadOrderChoice,
+    /// Bytes of files that may be read ahead in another order than that of names; `None`: an eighth
+    /// of the memory that is free.
+    #[serde(default)]
+    pub read_window_bytes: Option<u64>,
     /// Globs of files and folders to leave out.
     #[serde(default)]
     pub exclude: Vec<String>,
@@ -84,6 +91,32 @@ pub struct BackupRequest {
     /// A new file that gets the record of the run.
     #[serde(default)]
     pub record: Option<PathBuf>,
+}
+
+/// In which order files are read. They are written in the order of their names in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadOrderChoice {
+    /// By address on a disk with heads, which a short look finds out; else by name.
+    #[default]
+    Auto,
+    /// As they are written.
+    Name,
+    /// By inode number.
+    Inode,
+    /// By the address of each extent.
+    Physical,
+}
+
+impl From<ReadOrderChoice> for ReadOrder {
+    fn from(choice: ReadOrderChoice) -> ReadOrder {
+        match choice {
+            ReadOrderChoice::Auto => ReadOrder::Auto,
+            ReadOrderChoice::Name => ReadOrder::Name,
+            ReadOrderChoice::Inode => ReadOrder::Inode,
+            ReadOrderChoice::Physical => ReadOrder::Physical,
+        }
+    }
 }
 
 /// How a set is written to tapes.
@@ -365,6 +398,8 @@ pub(crate) fn options(
         compression,
         compress_threads: request.compress_threads.map(NonZero::get),
         read_threads: request.read_threads.map(NonZero::get),
+        read_order: request.read_order.into(),
+        read_window_bytes: request.read_window_bytes.map(bytes),
         block_bytes: target.block_bytes(),
         ring_bytes: target.ring_bytes(least_ring_bytes(compression)),
         start_fill_percent: target.start_fill_percent.unwrap_or(0),

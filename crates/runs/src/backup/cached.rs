@@ -299,7 +299,8 @@ mod tests {
         fn with<T>(&self, act: impl FnOnce(&Shared<'_>) -> T) -> T {
             let hasher = Hasher::new(&self.consumers[0], &self.groups, BLOCK_BYTES, &self.cancel);
             act(&Shared {
-                batches: Queue::new(1, self.cancel.clone()),
+                batches: &Queue::new(1, self.cancel.clone()),
+                sweep: None,
                 placed: Queue::new(1, self.cancel.clone()),
                 turnstile: Turnstile::new(self.cancel.clone()),
                 producer: &self.producer,

@@ -12,7 +12,9 @@ use flow::monitor::{Level, Monitor, Notice};
 use rustix::fs::{CWD, Mode, OFlags, RawDir};
 use tree::{BATCH_ITEMS_MAX, LookAheadLimits};
 
+use super::options::ReadOrder;
 use super::placed::{PLACED_THREADS, PLACED_WAITING};
+use super::sweep::{CHUNK_ENTRIES, SWEEP_THREADS};
 
 /// What may be in progress at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub(super) struct InHand {
     pub(super) placed_waiting: usize,
     pub(super) placed_threads: usize,
     pub(super) look_ahead: LookAheadLimits,
+    /// Most entries whose content is fetched in the order of the disk; 0: none is.
+    pub(super) window_entries: usize,
 }
 
 /// Default number of reading threads, which keeps a solid-state disk busy with small files. On a
@@ -32,6 +36,10 @@ pub(super) struct InHand {
 const READ_THREADS: usize = 32;
 /// Most batches that wait for a reader.
 const BATCHES_WAITING: usize = 64;
+/// Most entries in the window of what is fetched: at 30 KB for each, a gigabyte.
+const WINDOW_ENTRIES: usize = 32 << 10;
+/// A smaller one is none: it brings less than what else would be given up for it.
+const WINDOW_ENTRIES_LEAST: usize = 1024;
 /// Descriptors that are open independently of the tree: target, io_uring, spools.
 const OTHERS: usize = 24;
 /// Descriptors of each reader: its statistics and its io_uring.
@@ -39,7 +47,11 @@ const OF_A_READER: usize = 2;
 
 impl InHand {
     /// Chooses as much as fits below the limit of open files.
-    pub(super) fn for_run(read_threads: Option<usize>, monitor: &dyn Monitor) -> InHand {
+    pub(super) fn for_run(
+        read_threads: Option<usize>,
+        order: ReadOrder,
+        monitor: &dyn Monitor,
+    ) -> InHand {
         let wanted = InHand {
             read_threads: read_threads.unwrap_or(READ_THREADS).max(1),
             batches_waiting: BATCHES_WAITING,
@@ -47,6 +59,7 @@ impl InHand {
             placed_waiting: PLACED_WAITING,
             placed_threads: PLACED_THREADS,
             look_ahead: LookAheadLimits::default(),
+            window_entries: if order == ReadOrder::Name { 0 } else { WINDOW_ENTRIES },
         };
         let limit = machine::open_files::limit();
         let open = open_descriptors();
@@ -66,7 +79,10 @@ impl InHand {
         let mut now = self;
         while now.descriptors() > limit {
             let before = now;
-            if now.batches_waiting > 8 {
+            if now.window_entries > 0 {
+                let half = now.window_entries / 2;
+                now.window_entries = if half < WINDOW_ENTRIES_LEAST { 0 } else { half };
+            } else if now.batches_waiting > 8 {
                 now.batches_waiting /= 2;
             } else if now.placed_waiting > 8 {
                 now.placed_waiting /= 2;
@@ -103,7 +119,12 @@ impl InHand {
         let reading = self.read_threads * (2 * self.batch_items + OF_A_READER);
         // The reader that passed them on has taken its next batch.
         let placed = self.placed_waiting + self.placed_threads;
-        OTHERS + scan + waiting + reading + placed
+        // What is looked at together ends with a whole batch.
+        let window = match self.window_entries {
+            0 => 0,
+            entries => entries + CHUNK_ENTRIES + self.batch_items + SWEEP_THREADS,
+        };
+        OTHERS + scan + waiting + reading + placed + window
     }
 }
 
@@ -138,6 +159,7 @@ mod tests {
             open_levels: 32,
             batch_items: BATCH_ITEMS_MAX,
         },
+        window_entries: WINDOW_ENTRIES,
     };
 
     #[test]
@@ -147,21 +169,28 @@ mod tests {
             assert!(fitting.descriptors() <= limit, "{limit}: {fitting:?}");
             assert!(fitting.read_threads >= 1 && fitting.batch_items >= 2);
         }
-        assert_eq!(WANTED.fit(10_000), WANTED);
+        assert_eq!(WANTED.fit(50_000), WANTED);
     }
 
     #[test]
     fn what_costs_most_speed_is_given_up_last() {
         let parts = |it: InHand| {
             let directories = it.look_ahead.directories;
-            [it.batches_waiting, it.placed_waiting, it.batch_items, directories, it.read_threads]
+            [
+                it.window_entries + 1,
+                it.batches_waiting,
+                it.placed_waiting,
+                it.batch_items,
+                directories,
+                it.read_threads,
+            ]
         };
-        let enough = [8, 8, 16, 16, 8];
+        let enough = [1, 8, 8, 16, 16, 8];
         let all = parts(WANTED);
         for limit in 48..10_000 {
             let left = parts(WANTED.fit(limit));
             assert!(left.iter().all(|&part| part > 0), "{limit}: {left:?}");
-            let last = (0..5).rfind(|&part| left[part] < all[part]).unwrap_or(0);
+            let last = (0..6).rfind(|&part| left[part] < all[part]).unwrap_or(0);
             for part in 0..last {
                 assert!(left[part] <= enough[part], "{limit}: {left:?}");
             }

@@ -24,6 +24,8 @@ pub(super) struct Draft {
     pub(super) listing: Option<Vec<u8>>,
     /// It is not of the walk, but added at the end of the archive.
     pub(super) is_relinked: bool,
+    /// Its content was read into the page cache for this run, which drops it again.
+    pub(super) is_fetched: bool,
     pub(super) warnings: Vec<String>,
 }
 
@@ -43,6 +45,7 @@ impl Draft {
             content_bytes: 0,
             listing: None,
             is_relinked: false,
+            is_fetched: false,
             warnings: Vec::new(),
         }
     }
@@ -178,6 +181,9 @@ pub(super) fn fill_content<'a>(draft: &mut Draft, filler: &mut Filler<'a>) -> Co
     };
     draft.warnings.extend(problem);
     draft.check_again(&file);
+    if draft.is_fetched {
+        device::file::drop_cached(&file, 0, 0);
+    }
     filler.zeros((padded(content_bytes) - content_bytes) as usize);
     content
 }
@@ -306,6 +312,7 @@ mod tests {
             content_bytes,
             listing: None,
             is_relinked: false,
+            is_fetched: false,
             warnings: Vec::new(),
         }
     }

@@ -14,7 +14,7 @@ use super::decide::Decider;
 use super::descriptors::InHand;
 use super::entries::Entries;
 use super::error::BackupError;
-use super::options::{BackupOptions, SetOptions};
+use super::options::{BackupOptions, ReadOrder, SetOptions};
 use super::run::{counted_about, now};
 use super::start_scan;
 use super::work::Work;
@@ -96,7 +96,7 @@ pub fn dry_run(
         file_systems: options.file_systems,
         look: tree::Look::Status,
         changed: set.followed(),
-        look_ahead: InHand::for_run(options.read_threads, monitor).look_ahead,
+        look_ahead: InHand::for_run(options.read_threads, ReadOrder::Name, monitor).look_ahead,
         stop: Arc::new(AtomicBool::new(false)),
     };
     let mut scan = start_scan(options, scan_options, monitor)?;

@@ -33,6 +33,11 @@ pub struct BackupOptions {
     pub compress_threads: Option<usize>,
     /// Threads that read small files; by default as many as keep a disk busy.
     pub read_threads: Option<usize>,
+    /// In which order files are read.
+    pub read_order: ReadOrder,
+    /// Content that may be fetched ahead of its turn in another order than that of names; `None`: an
+    /// eighth of the memory that is available, at most 4 GiB.
+    pub read_window_bytes: Option<usize>,
     /// Bytes of one write to the target; a multiple of 512.
     pub block_bytes: usize,
     /// Memory of the rings together.
@@ -100,6 +105,20 @@ pub struct SetOptions {
     pub journal: Vec<u8>,
 }
 
+/// The order in which files are read. They are written in the order of their names in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadOrder {
+    /// By address on a disk with heads, which a short look at the beginning finds out; else by name.
+    #[default]
+    Auto,
+    /// As they are written.
+    Name,
+    /// By inode number: on many file systems near the order of addresses.
+    Inode,
+    /// By the address of each extent, where the file system tells it; else by inode number.
+    Physical,
+}
+
 /// When a writer whose ring ran empty starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refill {
@@ -121,6 +140,8 @@ impl Default for BackupOptions {
             compression: Compression::None,
             compress_threads: None,
             read_threads: None,
+            read_order: ReadOrder::Auto,
+            read_window_bytes: None,
             block_bytes: 1 << 20,
             ring_bytes: 64 << 20,
             start_fill_percent: 0,

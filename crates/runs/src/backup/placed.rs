@@ -22,6 +22,7 @@ use super::draft::{Content, Draft, fill_content, fill_direct};
 use super::error::BackupError;
 use super::groups::{Findings, in_archive};
 use super::reader::{Shared, tell_warnings};
+use super::work::Held;
 use crate::past_cache::choose_direct;
 
 /// Smallest content for which a file is passed on.
@@ -48,6 +49,8 @@ pub(super) struct Placed {
     /// Content and padding.
     pub(super) reservation: Reservation,
     pub(super) findings: Findings,
+    /// Its share of the window of what is fetched ahead.
+    pub(super) _held: Option<Arc<Held>>,
 }
 
 /// One of the threads. It joins the stage with its first file: without files of this size its
@@ -74,7 +77,7 @@ pub(super) fn run(
 
 /// Reads one file into its place.
 pub(super) fn read(placed: Placed, shared: &Shared<'_>, account: &Account) {
-    let Placed { mut draft, header_offset_bytes, mut reservation, findings } = placed;
+    let Placed { mut draft, header_offset_bytes, mut reservation, findings, _held } = placed;
     let content_offset_bytes = in_archive(reservation.start_bytes());
     let bytes = reservation.remaining_bytes() as u64;
     shared.monitor.object(&draft.captured.member.path, draft.content_bytes);

@@ -32,13 +32,16 @@ use super::groups::{Finding, Findings, Groups, HashGroup, in_archive};
 use super::hasher::{AGAIN_MAX, Hasher};
 use super::pace::{Pace, SleepMeter, Spent};
 use super::placed::{self, PLACED_BYTES_MIN, Placed, PlacedJob};
-use super::work::{Batch, Work};
+use super::sweep::Sweep;
+use super::work::{Batch, Held, Work};
 use crate::spool::Spool;
 use tapeset::Segments;
 
 /// What all read workers share.
 pub(super) struct Shared<'a> {
-    pub(super) batches: Queue<Batch>,
+    pub(super) batches: &'a Queue<Batch>,
+    /// In front of them: files are fetched in the order of the disk.
+    pub(super) sweep: Option<Sweep<'a>>,
     /// Files whose place is fixed and whose content is to be read, and blocks to be copied.
     pub(super) placed: Queue<PlacedJob>,
     pub(super) turnstile: Turnstile,
@@ -59,6 +62,18 @@ pub(super) struct Shared<'a> {
     /// On tape: where segments end.
     pub(super) segments: Option<&'a Segments>,
     pub(super) cancel: &'a Cancel,
+}
+
+impl Shared<'_> {
+    /// Where the walk puts its batches.
+    pub(super) fn first_queue(&self) -> &Queue<Batch> {
+        self.sweep.as_ref().map_or(self.batches, |sweep| &sweep.incoming)
+    }
+
+    /// Whether files are fetched in the order of the disk.
+    pub(super) fn is_sweeping(&self) -> bool {
+        self.sweep.as_ref().is_some_and(Sweep::is_sweeping)
+    }
 }
 
 /// Files with several names, and the names under which they are in the archive.
@@ -156,7 +171,11 @@ impl<'a> Reader<'a> {
                     Err(CaptureError::Leased) => {
                         leased.push(Leased { number, place: rest.len(), entry });
                     }
-                    captured => rest.extend(self.draft(entry, captured, None)),
+                    captured => {
+                        let draft = self.draft(entry, captured, None);
+                        let is_fetched = batch.is_fetched(number);
+                        rest.extend(draft.map(|draft| Draft { is_fetched, ..draft }));
+                    }
                 },
                 Work::Folder { entry, listing } => {
                     let captured = self.capturer.capture(entry, self.spare.pop());
@@ -172,9 +191,10 @@ impl<'a> Reader<'a> {
         self.wait_for_leases(leased, &mut rest)?;
         // If files could not be opened for lack of descriptors, the run ends instead of warning.
         base::interruptible::check_shortage()?;
-        drop(batch.works);
+        let Batch { ticket, works, held } = batch;
+        drop(works);
         let shared = self.shared;
-        let turn = shared.turnstile.enter(batch.ticket, self.account, ThreadState::Blocked)?;
+        let turn = shared.turnstile.enter(ticket, self.account, ThreadState::Blocked)?;
         self.resolve_links(&mut rest);
         self.drop_dangling(&mut rest);
         self.announce_passed_over();
@@ -182,12 +202,14 @@ impl<'a> Reader<'a> {
         while let Some(first) = rest.front_mut() {
             self.close_segment()?;
             if first.total_bytes() > self.shared.group_bytes_max as u64 {
+                let still = shared.sweep.as_ref().map(Sweep::stream);
                 self.stream(first)?;
+                drop(still);
                 rest.pop_front();
                 continue;
             }
             if first.content_bytes >= PLACED_BYTES_MIN {
-                rest.pop_front().map_or(Ok(()), |draft| self.place(draft))?;
+                rest.pop_front().map_or(Ok(()), |draft| self.place(draft, held.clone()))?;
                 continue;
             }
             let length = self.group_length(&rest);
@@ -228,7 +250,7 @@ impl<'a> Reader<'a> {
 
     /// Fixes the place of a file of medium size and passes it on to be read. Called with the turn
     /// held.
-    fn place(&mut self, draft: Draft) -> Result<(), BackupError> {
+    fn place(&mut self, draft: Draft, held: Option<Arc<Held>>) -> Result<(), BackupError> {
         let shared = self.shared;
         let (mut reservation, findings) = self.reserve_group(std::slice::from_ref(&draft))?;
         let header_offset_bytes = in_archive(reservation.start_bytes());
@@ -236,7 +258,7 @@ impl<'a> Reader<'a> {
         header.filler().put(self.header(&draft));
         shared.monitor.count(Counter::ArchiveBytes, draft.header.len() as u64);
         header.commit();
-        let placed = Placed { draft, header_offset_bytes, reservation, findings };
+        let placed = Placed { draft, header_offset_bytes, reservation, findings, _held: held };
         if let Err(PlacedJob::File(placed)) =
             shared.placed.try_push(PlacedJob::File(Box::new(placed)))
         {

@@ -16,7 +16,7 @@ use flow::queue::Queue;
 use flow::rate::RateLimit;
 use flow::restart::Restart;
 use flow::ring::{Consumer, LastBlock, Producer, RingOptions, ring};
-use flow::run::{StageKind, StageReport};
+use flow::run::{DiskOrder, StageKind, StageReport};
 use flow::sink::{Sink, WriteError, WriteOptions, write_all};
 use flow::steps::Step;
 use flow::turnstile::Turnstile;
@@ -35,6 +35,7 @@ use super::pace::Pace;
 use super::placed;
 use super::reader::{self, Reader};
 use super::sizes::RingSizes;
+use super::sweep::{self, SWEEP_THREADS, Sweep};
 use super::work::{Batch, Work};
 use super::{ArchiveSize, compressor, index};
 use crate::destination::{DestinationError, Output};
@@ -95,6 +96,8 @@ pub(super) struct Run<'a> {
     pub(super) excludes: tree::Excludes,
     pub(super) stages: Stages,
     pub(super) crew: Crew<'a, BackupError>,
+    /// What was read in the order of the disk.
+    pub(super) disk_order: Mutex<Option<DiskOrder>>,
     pub(super) replaced: Option<tree::Identity>,
     pub(super) output: Option<tree::Identity>,
     /// On tape: where segments end.
@@ -271,8 +274,12 @@ impl Run<'_> {
         // A reservation leaves one block of the ring free.
         let reservation_bytes_max = producer.capacity_bytes() as usize - producer.block_bytes();
         let group_limit = producer.capacity_bytes() as usize / 8;
+        let group_bytes_max = group_limit.clamp(4096, GROUP_BYTES_MAX).min(reservation_bytes_max);
+        let waiting = self.in_hand.batches_waiting + self.in_hand.window_entries;
+        let batches = Queue::new(waiting, self.cancel.clone());
         let shared = reader::Shared {
-            batches: Queue::new(self.in_hand.batches_waiting, self.cancel.clone()),
+            sweep: self.sweep(&batches, group_bytes_max),
+            batches: &batches,
             placed: Queue::new(self.in_hand.placed_waiting, self.cancel.clone()),
             turnstile: Turnstile::new(self.cancel.clone()),
             producer,
@@ -284,7 +291,7 @@ impl Run<'_> {
             pace: Pace::new(cores(), read_threads, self.cancel.clone()),
             engine: &self.engine,
             replaced: self.replaced,
-            group_bytes_max: group_limit.clamp(4096, GROUP_BYTES_MAX).min(reservation_bytes_max),
+            group_bytes_max,
             segments: self.segments.as_deref(),
             cancel: self.cancel,
         };
@@ -307,19 +314,39 @@ impl Run<'_> {
                     let capturer = Capturer::new(capture, Arc::clone(&accounts));
                     Reader::new(shared, account, capturer).run(next)
                 })?;
+                if let Some(sweep) = &shared.sweep {
+                    self.crew.spawn(scope, &idle, |account| sweep.run(account))?;
+                    self.crew.spawn_as_needed(scope, &idle, SWEEP_THREADS, |account, next| {
+                        sweep.fetch(account, read, next)
+                    })?;
+                }
                 let mut account = self.stages.scan.open();
                 let items_max = self.in_hand.batch_items;
                 let decide = &mut *lock(decider);
                 let scanned =
                     scan_all(scan, decide.as_mut(), shared, items_max, &mut account, self.cancel);
-                shared.batches.close();
+                shared.first_queue().close();
                 scanned
             });
             shared.placed.close();
             scanned
         })?;
         self.cancel.check()?;
+        *lock(&self.disk_order) = shared.sweep.as_ref().and_then(Sweep::done);
         self.end_archive(producer)
+    }
+
+    /// The window of files that are fetched in the order of the disk, unless that of names is asked
+    /// for.
+    fn sweep<'b>(&'b self, batches: &'b Queue<Batch>, file_bytes_max: usize) -> Option<Sweep<'b>> {
+        let InHand { batches_waiting, window_entries, .. } = self.in_hand;
+        if window_entries == 0 {
+            return None;
+        }
+        let window_bytes = self.options.read_window_bytes.unwrap_or_else(sweep::usual_window_bytes);
+        let limits = sweep::Limits::new(window_bytes, window_entries, file_bytes_max);
+        let order = self.options.read_order;
+        Some(Sweep::new(order, limits, batches_waiting, batches, self.monitor, self.cancel))
     }
 
     /// The mark at the front of the archive. A segment on tape has a label instead.
@@ -480,7 +507,7 @@ fn scan_all(
         };
         members += works.len() as u64;
         // If readers wait for the disk, smaller batches keep more of them busy.
-        let size = if shared.pace.is_waiting_for_disk() {
+        let size = if shared.pace.is_waiting_for_disk() || shared.is_sweeping() {
             BATCH_ITEMS_WHEN_WAITING.min(batch_items)
         } else {
             batch_items
@@ -488,7 +515,7 @@ fn scan_all(
         let mut works = works.into_iter().peekable();
         while works.peek().is_some() {
             let works = works.by_ref().take(size).collect();
-            shared.batches.push(Batch { ticket, works }, account)?;
+            shared.first_queue().push(Batch { ticket, works, held: None }, account)?;
             ticket += 1;
         }
         match progress {
@@ -497,7 +524,8 @@ fn scan_all(
                 if let Some(decider) = &mut decider {
                     decider.late(|works| {
                         members += works.len() as u64;
-                        shared.batches.push(Batch { ticket, works }, account)?;
+                        let batch = Batch { ticket, works, held: None };
+                        shared.first_queue().push(batch, account)?;
                         ticket += 1;
                         Ok(())
                     })?;

@@ -1,6 +1,9 @@
 //! What the walk passes on to the readers.
 
+use std::sync::Arc;
+
 use archive::member::{Member, Timestamp};
+use flow::budget::Loan;
 use tree::{Captured, Entry, Identity, Item, ScanProblem, Version};
 
 /// What is to be stored, with its number in archive order.
@@ -8,6 +11,35 @@ use tree::{Captured, Entry, Identity, Item, ScanProblem, Version};
 pub(super) struct Batch {
     pub(super) ticket: u64,
     pub(super) works: Vec<Work>,
+    /// What it takes of the window of files that are fetched ahead; given back when the last thread
+    /// that reads something of it is done.
+    pub(super) held: Option<Arc<Held>>,
+}
+
+impl Batch {
+    /// Whether the page cache holds the file of a work for this run alone.
+    pub(super) fn is_fetched(&self, number: usize) -> bool {
+        self.held.as_ref().is_some_and(|held| held.is_fetched(number))
+    }
+}
+
+/// A share of the window, and what was fetched for it.
+#[derive(Debug)]
+pub(super) struct Held {
+    _bytes: Loan,
+    _entries: Loan,
+    /// Of each work, whether its file was read into the page cache for it; empty if none was.
+    fetched: Vec<bool>,
+}
+
+impl Held {
+    pub(super) fn new(bytes: Loan, entries: Loan, fetched: Vec<bool>) -> Held {
+        Held { _bytes: bytes, _entries: entries, fetched }
+    }
+
+    fn is_fetched(&self, number: usize) -> bool {
+        self.fetched.get(number).copied().unwrap_or(false)
+    }
 }
 
 /// An object to be stored, or a problem to be told in its place.

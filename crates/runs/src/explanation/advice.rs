@@ -1,7 +1,7 @@
 //! Advice on the limit of a run: a table by stage and by source or target.
 
 use flow::bottleneck::{Analysis, Cause, RATE_LIMITED_STAGE, StageShare};
-use flow::run::{Command, Endpoint, RunReport, StageKind};
+use flow::run::{Command, DiskOrder, Endpoint, RunReport, StageKind};
 
 use super::{is_mostly_flushing, is_of_small_files, others_on_disk};
 use base::format::{counted, percent};
@@ -244,6 +244,11 @@ fn hash_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> &'st
 /// What the readers of a tree wait for. A run reads in one way, so it cannot show whether another
 /// setting would help, and this proposes none.
 fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
+    if let Some(order) = &run.disk_order
+        && order.jumps_by_name > 0
+    {
+        return seek_advice(order);
+    }
     let busy = run.source_disk_seconds.map(|seconds| seconds / run.seconds.max(f64::MIN_POSITIVE));
     match (busy, run.source_disk_in_flight) {
         (Some(busy), Some(in_flight))
@@ -266,6 +271,18 @@ fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
                 .to_owned()
         }
     }
+}
+
+/// Where the heads of a disk are known to move. How much of the time is seeking is not: the drive
+/// chooses among the requests that it has.
+fn seek_advice(order: &DiskOrder) -> String {
+    format!(
+        "the disk of the tree has heads, and {} came in its order with {} instead of {}: a faster \
+         disk would help",
+        counted(order.files, "file", "files"),
+        counted(order.jumps, "long seek", "long seeks"),
+        order.jumps_by_name
+    )
 }
 
 fn read_advice(on_core: bool, run: &RunReport) -> &'static str {

@@ -3,6 +3,7 @@
 use super::*;
 use flow::bottleneck::{BUSY_SHARE, CORE_WAIT_PROCESSOR_SHARE, CORE_WAIT_SHARE};
 use flow::bottleneck::{CORE_WANTED_SHARE, PROCESSOR_SHARE, SHORTEST_SECONDS, analyse};
+use flow::run::DiskOrder;
 use flow::run::StageReport;
 use flow::steps::{Step, StreamSteps};
 use std::collections::BTreeSet;
@@ -376,6 +377,30 @@ fn cores_that_were_hardly_waited_for_are_not_named() {
         held.contains("other programs used 98 % of the cores, and write waited for a core"),
         "{held}"
     );
+}
+
+#[test]
+fn a_disk_with_heads_is_named_with_what_their_ways_were() {
+    let read = StageReport { threads: 8, ..stage(StageKind::Read, [9.7, 0.3, 0.0], 1.0) };
+    let write = stage(StageKind::Write, [0.5, 9.5, 0.0], 0.5);
+    let order = DiskOrder { files: 4000, pieces: 4007, jumps: 61, jumps_by_name: 3801 };
+    let said = |order: DiskOrder| {
+        let run = RunReport {
+            source_disk_seconds: Some(9.9),
+            source_disk_in_flight: Some(3.6),
+            disk_order: Some(order),
+            ..backup("none", SMALL)
+        };
+        words(&[read.clone(), write.clone()], &run)
+    };
+    let text = said(order);
+    assert!(
+        text.contains("heads, and 4000 files came in its order with 61 long seeks instead of 3801"),
+        "{text}"
+    );
+    // Files that lie together cost no seeks in any order.
+    let text = said(DiskOrder { jumps_by_name: 0, jumps: 0, ..order });
+    assert!(text.contains("had requests for 99 % of the run") && !text.contains("seek"), "{text}");
 }
 
 /// A cold tree of small files: the run does not show what more files in flight would bring.

@@ -20,6 +20,7 @@ mod leases;
 mod living;
 mod races;
 mod random;
+mod read_order;
 mod replacing;
 mod reuse;
 mod same_output;

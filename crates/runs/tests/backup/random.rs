@@ -11,6 +11,7 @@ use flow::backend::Engine;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
+use runs::backup::ReadOrder;
 use rustix::fs::FileType;
 use tempfile::tempdir;
 use testkit::samples::noise;
@@ -164,6 +165,11 @@ proptest! {
         block_units in 1usize..200,
         read_threads in 1usize..9,
         engine in prop_oneof![Just(Engine::Auto), Just(Engine::Threads)],
+        read_order in prop_oneof![
+            Just(ReadOrder::Auto),
+            Just(ReadOrder::Physical),
+            Just(ReadOrder::Inode),
+        ],
         use_bsdtar in any::<bool>(),
     ) {
         let folder = tempdir().unwrap();
@@ -176,6 +182,7 @@ proptest! {
         wanted.block_bytes = block_units * 512;
         wanted.read_threads = Some(read_threads);
         wanted.engine = engine;
+        wanted.read_order = read_order;
         let finished = run_clean(&wanted);
         let into = folder.path().join("into");
         let mut expected = snapshot(&tree);

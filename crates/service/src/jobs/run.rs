@@ -19,7 +19,9 @@ use serde::{Deserialize, Serialize};
 use super::hooks::{Moment, call};
 use super::status::{Archives, Verifications, left};
 use super::{ComparedSource, ForgottenArchive, VerifiedArchive, sample};
-use crate::backup::{BackupDone, BackupRequest, Caller, TapeTargetSettings, backup_for};
+use crate::backup::{
+    BackupDone, BackupRequest, Caller, ReadOrderChoice, TapeTargetSettings, backup_for,
+};
 use crate::change::{self, SharedChanger};
 use crate::failure::Failure;
 use crate::journal::{self, note};
@@ -348,6 +350,8 @@ impl Run<'_> {
             compress: job.compress.as_ref().map(|method| method.as_str().to_owned()),
             compress_threads: None,
             read_threads: None,
+            read_order: ReadOrderChoice::Auto,
+            read_window_bytes: None,
             exclude: job.exclude.iter().map(|glob| glob.as_str().to_owned()).collect(),
             one_file_system: job.one_file_system,
             no_xattrs: false,

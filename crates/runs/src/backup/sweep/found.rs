@@ -1,0 +1,181 @@
+//! Where the files of a chunk lie, and what of them is to be read.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::{Duration, Instant};
+
+use tree::{Entry, EntryKind, Status};
+
+use super::super::options::ReadOrder;
+use super::super::work::{Batch, Work};
+use super::judge::{JUMP_BYTES, LOOK_BYTES_MAX, LOOK_FILES, Looked, median};
+use super::{READ_BYTES, fetch};
+
+/// A file that may be worth fetching.
+pub(super) struct Candidate<'a> {
+    /// Place of its batch in the chunk, and its own among all files of that.
+    batch: usize,
+    place: usize,
+    /// Its number among the works of the batch.
+    number: usize,
+    entry: &'a Entry,
+}
+
+/// A file of which something is to be read.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) batch: usize,
+    /// Place among the files of the chunk, in the order of names.
+    pub(super) place: usize,
+    /// Number among the works of its batch.
+    pub(super) number: usize,
+    pub(super) entry: Entry,
+    pub(super) device: u64,
+    pub(super) is_cached: bool,
+    /// The page cache is known to hold nothing of it.
+    pub(super) is_cold: bool,
+    pub(super) stretches: Vec<Stretch>,
+}
+
+/// A stretch of a file in one piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    /// Where it lies: reads go by this.
+    pub(super) address: u64,
+    pub(super) offset_bytes: u64,
+    pub(super) length_bytes: u64,
+}
+
+/// All regular files of the batches.
+pub(super) fn candidates(batches: &[Batch]) -> Vec<Candidate<'_>> {
+    let files = batches.iter().enumerate().flat_map(|(batch, it)| {
+        it.works.iter().enumerate().filter_map(move |(number, work)| match work {
+            Work::Entry(entry) if entry.kind() == EntryKind::File => Some((batch, number, entry)),
+            _ => None,
+        })
+    });
+    let numbered = files.enumerate();
+    numbered
+        .map(|(place, (batch, number, entry))| Candidate { batch, place, number, entry })
+        .collect()
+}
+
+impl Candidate<'_> {
+    /// That of its folder; that of the file itself may be another, where one is mounted on it.
+    pub(super) fn device(&self) -> u64 {
+        self.entry.directory_device()
+    }
+
+    pub(super) fn order_of_inodes(&self) -> (u64, u64) {
+        (self.device(), self.entry.inode())
+    }
+
+    /// Opens the file and asks where it lies. `None` if there is nothing to be fetched.
+    pub(super) fn look(&self, order: ReadOrder, file_bytes_max: u64) -> Option<Found> {
+        let known = self.entry.status().map(|status| status.version.size_bytes);
+        if known.is_some_and(|bytes| bytes == 0 || bytes > file_bytes_max) {
+            return None;
+        }
+        let (file, status) = self.entry.open_file().ok()?;
+        let size_bytes = status.version.size_bytes;
+        if size_bytes == 0 || size_bytes > file_bytes_max || status.allocated_bytes == 0 {
+            return None;
+        }
+        let cached = device::file::cached_bytes(file.as_fd(), 0..size_bytes);
+        let is_cached = cached.is_some_and(|bytes| bytes >= size_bytes);
+        let stretches = if is_cached { Vec::new() } else { stretches(&file, &status, order) };
+        let found = Found {
+            batch: self.batch,
+            place: self.place,
+            number: self.number,
+            entry: self.entry.clone(),
+            device: self.device(),
+            is_cached,
+            is_cold: cached == Some(0),
+            stretches,
+        };
+        (is_cached || !found.stretches.is_empty()).then_some(found)
+    }
+}
+
+impl Found {
+    /// What it takes of the window, in whole pages.
+    pub(super) fn bytes(&self) -> u64 {
+        let pages = |it: &Stretch| it.length_bytes.next_multiple_of(4096);
+        self.stretches.iter().map(pages).sum()
+    }
+
+    fn first_address(&self) -> u64 {
+        self.stretches.first().map_or(0, |first| first.address)
+    }
+}
+
+fn stretches(file: &OwnedFd, status: &Status, order: ReadOrder) -> Vec<Stretch> {
+    let size_bytes = status.version.size_bytes;
+    let whole =
+        Stretch { address: status.identity.inode, offset_bytes: 0, length_bytes: size_bytes };
+    if order == ReadOrder::Inode {
+        return vec![whole];
+    }
+    match device::extents::extents(file.as_fd()) {
+        Ok(extents) => joined(&extents, size_bytes),
+        Err(_) => vec![whole],
+    }
+}
+
+/// The extents as stretches within the file. What goes on where the one before ends is one of
+/// them.
+fn joined(extents: &[device::extents::Extent], size_bytes: u64) -> Vec<Stretch> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for extent in extents {
+        let offset_bytes = extent.file_offset_bytes;
+        let length_bytes = extent.length_bytes.min(size_bytes.saturating_sub(offset_bytes));
+        if length_bytes == 0 {
+            continue;
+        }
+        match stretches.last_mut() {
+            Some(last)
+                if last.address + last.length_bytes == extent.device_offset_bytes
+                    && last.offset_bytes + last.length_bytes == offset_bytes =>
+            {
+                last.length_bytes += length_bytes;
+            }
+            _ => stretches.push(Stretch {
+                address: extent.device_offset_bytes,
+                offset_bytes,
+                length_bytes,
+            }),
+        }
+    }
+    stretches
+}
+
+/// Reads a few files in the order of names, and a few neighbours in the order of the disk. `None`
+/// where too few of them say something.
+pub(super) fn look(found: &[Found]) -> Option<Looked> {
+    let says_something = |it: &&Found| it.stretches.len() == 1 && it.bytes() <= LOOK_BYTES_MAX;
+    let mut chosen: Vec<&Found> = found.iter().filter(says_something).collect();
+    if chosen.len() < 2 * LOOK_FILES {
+        return None;
+    }
+    chosen.sort_by_key(|it| it.place);
+    let by_name: Vec<&Found> = chosen.drain(..LOOK_FILES).collect();
+    chosen.sort_by_key(|it| it.first_address());
+    let middle = (chosen.len() - LOOK_FILES) / 2;
+    let by_place = &chosen[middle..middle + LOOK_FILES];
+    let way = |two: &[&Found]| two[1].first_address().abs_diff(two[0].first_address());
+    let jumps = by_name.windows(2).filter(|two| way(two) > JUMP_BYTES).count();
+    let mut memory = vec![0; READ_BYTES];
+    let mut time_of =
+        |files: &[&Found]| median(files.iter().map(|it| timed(it, &mut memory)).collect());
+    Some(Looked { by_name: time_of(&by_name), by_place: time_of(by_place), jumps })
+}
+
+/// How long it takes to read a file.
+fn timed(found: &Found, memory: &mut [u8]) -> Duration {
+    let Ok((file, _)) = found.entry.open_file() else { return Duration::ZERO };
+    let begun = Instant::now();
+    for stretch in &found.stretches {
+        fetch(&file, stretch.offset_bytes, stretch.length_bytes, memory);
+    }
+    begun.elapsed()
+}
