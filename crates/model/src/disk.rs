@@ -80,7 +80,7 @@ impl DiskModel {
                 self.completed.push(Completion { ticket, done_ns });
             }
             Mechanism::Spindles(spindles) => {
-                spindles.arrive(&self.parameters, now_ns, ticket, operation);
+                spindles.arrive(&self.parameters, &mut self.counters, now_ns, ticket, operation);
                 self.completed.extend(spindles.completed());
             }
         }

@@ -170,8 +170,11 @@ impl Spindle {
         }
     }
 
-    /// When the heads get to a position on their way.
+    /// When the heads get to a position on their way; 0 for what is behind its beginning.
     fn passes_ns(&self, turns: f64) -> u64 {
+        if turns < self.way.from_turns {
+            return 0;
+        }
         self.way.since_ns + self.platters.pass_ns(turns - self.way.from_turns)
     }
 

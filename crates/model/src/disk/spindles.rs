@@ -53,6 +53,7 @@ impl Spindles {
     pub(super) fn arrive(
         &mut self,
         disk: &DiskParameters,
+        counters: &mut DiskCounters,
         now_ns: u64,
         ticket: Ticket,
         operation: Operation,
@@ -78,6 +79,8 @@ impl Spindles {
             let bytes = disk.piece_bytes(at, end - at);
             let piece = Piece { ticket, action, offset: disk.place_on_server(at), bytes };
             self.spindle_for(disk, at).arrive(now_ns, piece);
+            counters.pieces += 1;
+            counters.bytes += bytes;
             pieces_left += 1;
             at += bytes;
         }
@@ -120,9 +123,7 @@ impl Spindles {
         counters.busy_ns += served.busy_ns;
         let mut done_ns = served.done_ns;
         if piece.action != Action::Discard {
-            counters.pieces += 1;
             counters.seeks += u64::from(served.is_positioned);
-            counters.bytes += piece.bytes;
             // The link carries bytes in the order in which disks begin, and only those that a disk
             // has.
             let link_ns = transfer_ns(piece.bytes, disk.link_bytes_per_second);

@@ -267,6 +267,30 @@ fn no_request_waits_forever() {
     assert!((1_000_000_000..1_100_000_000).contains(&done_ns), "{done_ns}");
 }
 
+/// Long after a read, what was read on is in the cache, and more once the drive has read further.
+#[test]
+fn what_was_read_on_costs_no_positioning() {
+    let disk = DiskParameters::sata7200();
+    let mut model = DiskModel::new(disk.clone());
+    let mut now_ns = model.submit(0, 0, 4096);
+    assert_eq!(model.counters().seeks, 1, "the first one");
+    // Before anything is read, four megabytes more are under way each time.
+    for block in 0..100 {
+        now_ns += 1_000_000_000;
+        for part in 0..16 {
+            let began_ns = now_ns;
+            now_ns = model.submit(now_ns, 4096 + (block << 20) + (part << 16), 1 << 16);
+            let link_ns = (1 << 16) * 1_000_000_000 / disk.link_bytes_per_second + 1;
+            assert_eq!(now_ns - began_ns, disk.command_ns + link_ns, "{block} {part}");
+        }
+    }
+    assert_eq!(model.counters().seeks, 1);
+    // A read of more than the cache has waits until its bytes have passed.
+    let far = 5 << 20;
+    let stop = model.submit(now_ns, 4096 + (100 << 20), 1 << 16);
+    assert!(model.submit(stop, 4096 + (100 << 20) + (1 << 16), far) > stop + 5_000_000);
+}
+
 /// Without a write cache each write that was not in the queue comes too late for its track.
 #[test]
 fn writes_do_not_come_from_the_cache() {
