@@ -32,7 +32,7 @@ fn random_reads(count: usize, within_bytes: u64) -> Vec<(u64, u64)> {
     let mut next = || {
         place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
         // The low bits of such a generator repeat.
-        (place >> 24) % (within_bytes >> 12) << 12
+        ((place >> 24) % (within_bytes >> 12)) << 12
     };
     (0..count).map(|_| (next(), 4096)).collect()
 }

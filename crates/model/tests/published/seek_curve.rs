@@ -60,7 +60,7 @@ fn the_curve_through_three_times_is_near_published_ones() {
     let mut worst = Vec::new();
     for drive in &published.drives {
         let curve = drive.through_three_times();
-        let off = |far: u64| (curve.ns(far, drive.cylinders) as f64 / 1e6 / drive.ms(far) - 1.0);
+        let off = |far: u64| curve.ns(far, drive.cylinders) as f64 / 1e6 / drive.ms(far) - 1.0;
         let distances = || 1..drive.cylinders;
         let mean = distances().map(|far| off(far).abs()).sum::<f64>() / distances().count() as f64;
         let most = distances().max_by(|a, b| off(*a).abs().total_cmp(&off(*b).abs())).unwrap();
