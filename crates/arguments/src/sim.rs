@@ -190,7 +190,7 @@ pub struct DiskArgs {
     /// Time of each request, whatever its place and size, for example 5.5ms
     #[arg(hide_short_help = true, long, value_name = "TIME")]
     service_time: Option<Time>,
-    /// Extra time for a request that does not start where the last one ended
+    /// Extra time for a request that does not start where the last one ended, in place of heads
     #[arg(hide_short_help = true, long, value_name = "TIME")]
     seek: Option<Time>,
     /// Rate of the disk as a whole
@@ -203,6 +203,10 @@ pub struct DiskArgs {
     /// Largest request; larger ones are split
     #[arg(hide_short_help = true, long, value_name = "SIZE")]
     max_request: Option<Size>,
+    /// Spread the whole way of the heads over this many bytes: with that of --size, a small disk
+    /// seeks like a large one [default: the capacity of the preset]
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
+    capacity: Option<Size>,
     /// Run this many times faster than real time, for example 2.5 or 0.5
     #[arg(long, default_value_t = SpeedUp::ONE, value_name = "N")]
     speed_up: SpeedUp,
@@ -299,6 +303,7 @@ impl DiskArgs {
             bytes_per_second: self.bandwidth.map(|rate| rate.0),
             parallel: self.parallel,
             request_bytes_max: self.max_request.map(|size| size.0),
+            capacity_bytes: self.capacity.map(|size| size.0),
             speed_up: self.speed_up,
             time: match self.time {
                 DiskTime::True => TimeChoice::True,

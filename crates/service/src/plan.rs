@@ -344,9 +344,11 @@ impl DiskReads {
     }
 }
 
-/// Two seeks for each file, one for its inode and one for its content, several files at once.
+/// Two random reads for each file, one for its inode and one for its content, several files at
+/// once.
 fn disk_file_ns(disk: &DiskParameters) -> u64 {
-    2 * (disk.seek_ns + disk.command_ns) / FILES_AT_ONCE.min(disk.servers as u64).max(1)
+    2 * (disk.positioning.mean_ns() + disk.command_ns)
+        / FILES_AT_ONCE.min(disk.servers as u64).max(1)
 }
 
 fn drive_ratio(request: &PlanRequest, known: &Known<'_>) -> Ratio {

@@ -8,18 +8,18 @@
 //!
 //! First one stream, read with `dd bs=256k` from a disk that takes 5.5 ms for each request: direct,
 //! through the loop device with its `read_ahead_kb`, and through the folder's own read-ahead. Then
-//! random reads by fio at growing depth on presets. Every cell runs three times, the middle one
+//! random reads by fio at growing depth on presets, whose heads have all their way on the image.
+//! Every cell runs three times, the middle one
 //! counts. BACKING is best in memory (`/dev/shm/disk`); it is made, 2 GiB, and removed.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use std::collections::BinaryHeap;
 use std::fs::{self, File};
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use model::disk::{DiskChanges, DiskModel, DiskParameters};
+use model::disk::{DiskChanges, DiskParameters, time_of_reads};
 use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use rustix::fs::Advice;
 use sim::mount::disk::{
@@ -37,7 +37,9 @@ fn main() {
     let seconds: f64 = arguments.next().map_or(2.0, |text| text.parse().unwrap());
     let mut parts: Vec<String> = arguments.collect();
     if parts.is_empty() {
-        parts = ["stream", "sas15k", "array:8", "ssd-sata", "nvme"].map(str::to_owned).to_vec();
+        parts = ["stream", "sas15k", "sata7200", "array:8", "ssd-sata", "nvme"]
+            .map(str::to_owned)
+            .to_vec();
     }
     let bench = Bench { folder, backing, seconds };
     bench.fill();
@@ -167,7 +169,9 @@ impl Bench {
         println!("\n| random reads of 8 KiB | predicted per second | measured | off |");
         println!("|---|---:|---:|---:|");
         for preset in presets {
-            let disk = DiskParameters::named(preset).unwrap();
+            let changes =
+                DiskChanges { capacity_bytes: Some(SIZE_BYTES), ..DiskChanges::default() };
+            let disk = DiskParameters::named(preset).unwrap().with(&changes);
             self.with(&disk, Clock::Times(SpeedUp::ONE), |folder, device| {
                 for depth in [1, 2, 4, 8, 16, 32, 64] {
                     let predicted = closed_loop(&disk, depth);
@@ -222,18 +226,9 @@ fn print_row(name: &str, predicted: f64, measured: f64, digits: usize) {
 
 /// Requests per second with this many always in flight, at random places.
 fn closed_loop(disk: &DiskParameters, depth: usize) -> f64 {
-    const REQUESTS: u64 = 20_000;
+    const REQUESTS: usize = 20_000;
     const BLOCKS: u64 = SIZE_BYTES >> 13;
-    let mut model = DiskModel::new(disk.clone());
-    let mut ends = BinaryHeap::new();
     let mut random = testkit::samples::Random::numbered(0);
-    let mut now_ns = 0;
-    for number in 0..REQUESTS {
-        if number >= depth as u64 {
-            let std::cmp::Reverse(end_ns) = ends.pop().unwrap();
-            now_ns = end_ns;
-        }
-        ends.push(std::cmp::Reverse(model.submit(now_ns, random.below(BLOCKS) << 13, 8192)));
-    }
-    (REQUESTS - depth as u64) as f64 * 1e9 / now_ns as f64
+    let reads: Vec<_> = (0..REQUESTS).map(|_| (random.below(BLOCKS) << 13, 8192)).collect();
+    REQUESTS as f64 * 1e9 / time_of_reads(disk, &reads, depth) as f64
 }

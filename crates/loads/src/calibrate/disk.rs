@@ -23,7 +23,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use base::format::{duration, rate};
-use model::disk::DiskParameters;
+use model::disk::{DiskParameters, Positioning};
 
 use super::CalibrationError;
 use super::curve::{Curve, Step};
@@ -157,16 +157,22 @@ impl DiskCalibration {
         disk.server_bytes_per_second = known(SERVER, disk.server_bytes_per_second);
         disk.link_bytes_per_second = known(LINK, disk.link_bytes_per_second);
         disk.request_bytes_max = known(REQUEST, disk.request_bytes_max);
+        let servers_assumed = disk.servers;
         disk.servers = usize::try_from(known(PARALLEL, disk.servers as u64)).unwrap_or(1).max(1);
         disk.command_ns = known(COMMAND, disk.command_ns);
         let unseen = self.not_told.iter().find(|one| one.parameters == [SEEK]);
         let reach = unseen.and_then(|one| one.bound);
-        let assumed = reach.map_or(disk.seek_ns, |reach| reach.nearest(disk.seek_ns));
-        disk.seek_ns = known(SEEK, assumed);
+        let assumed_ns = disk.positioning.mean_ns();
+        let near_ns = reach.map_or(assumed_ns, |reach| reach.nearest(assumed_ns));
+        let mut seek_ns = known(SEEK, near_ns);
         if let Some(both) = told(RANDOM) {
             // Flash has no seek.
-            let command = if disk.seek_ns == 0 { both } else { disk.command_ns.min(both) };
-            (disk.command_ns, disk.seek_ns) = (command, both - command);
+            let command = if seek_ns == 0 { both } else { disk.command_ns.min(both) };
+            (disk.command_ns, seek_ns) = (command, both - command);
+        }
+        // No run shows how a seek depends on its distance, or what a drive's own order brings.
+        if seek_ns != assumed_ns || disk.servers != servers_assumed {
+            disk.positioning = Positioning::Constant { ns: seek_ns };
         }
     }
 }

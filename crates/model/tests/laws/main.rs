@@ -3,5 +3,6 @@
 
 mod disk;
 mod drive;
+mod heads;
 mod plan;
 mod speed;

@@ -10,6 +10,7 @@ mod block_size;
 mod double_buffer;
 mod fit;
 mod read_ahead;
+mod seek_curve;
 
 /// Largest error of a prediction.
 const TOLERANCE: f64 = 0.15;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use base::format::binary_size;
 use model::disk::{DiskChanges, DiskParameters};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,8 @@ pub struct SimDiskRequest {
     /// Time of each request, whatever its place and size; 60 at most.
     #[serde(default)]
     pub service_seconds: Option<f64>,
-    /// Extra time for a request that does not start where the last one ended; 60 at most.
+    /// Extra time for a request that does not start where the last one ended, wherever it is, in
+    /// place of heads; 60 at most.
     #[serde(default)]
     pub seek_seconds: Option<f64>,
     /// Rate of the disk as a whole.
@@ -51,6 +53,10 @@ pub struct SimDiskRequest {
     /// Largest request; larger ones are split.
     #[serde(default)]
     pub request_bytes_max: Option<u64>,
+    /// Bytes over which the whole way of the heads is spread, the size of the disk or more; that of
+    /// the preset, or of a larger disk, if not given.
+    #[serde(default)]
+    pub capacity_bytes: Option<u64>,
     /// How many times faster than real time it runs.
     #[serde(default = "real_time")]
     pub speed_up: SpeedUp,
@@ -144,10 +150,13 @@ pub fn mount(request: &SimDiskRequest) -> Result<MountedDisk, Failure> {
     let access = if request.read_only { Access::ReadOnly } else { Access::ReadWrite };
     // Before the backing file is made.
     check_mountpoint("disk", &request.mountpoint)?;
+    check_capacity(request, &parameters, request.size_bytes.unwrap_or(0))?;
     let path = absolute(&request.backing)?;
     let backing = Backing::open(&path, request.size_bytes, access)
         .map_err(|error| Failure::new(&error, backing_hint(&error)))?;
     let bytes = backing.bytes();
+    check_capacity(request, &parameters, bytes)?;
+    let parameters = parameters.holding(bytes);
     let settings = DiskSettings {
         name: name.clone(),
         parameters: parameters.clone(),
@@ -211,6 +220,26 @@ fn check(request: &SimDiskRequest) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses a capacity of a disk without heads, or one that the disk does not fit into.
+fn check_capacity(
+    request: &SimDiskRequest,
+    parameters: &DiskParameters,
+    bytes: u64,
+) -> Result<(), Failure> {
+    let Some(capacity_bytes) = request.capacity_bytes else { return Ok(()) };
+    if parameters.capacity_bytes().is_none() {
+        let what = "--capacity is for disks with heads, and this one has none";
+        let hint = "use --preset sas15k, sata7200 or array, without --seek and --service-time";
+        return Err(Failure::of(what, Some(hint)));
+    }
+    if capacity_bytes < bytes {
+        let (given, needed) = (binary_size(capacity_bytes), binary_size(bytes));
+        let what = format!("--capacity {given} is less than the size of the disk, {needed}");
+        return Err(Failure::of(what, Some("give the size of the disk, or more")));
+    }
+    Ok(())
+}
+
 fn changes(request: &SimDiskRequest) -> DiskChanges {
     let ns = |seconds: f64| (seconds * 1e9).round() as u64;
     DiskChanges {
@@ -219,6 +248,7 @@ fn changes(request: &SimDiskRequest) -> DiskChanges {
         bytes_per_second: request.bytes_per_second,
         servers: request.parallel.map(usize::from),
         request_bytes_max: request.request_bytes_max,
+        capacity_bytes: request.capacity_bytes,
     }
 }
 

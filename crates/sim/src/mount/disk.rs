@@ -27,6 +27,7 @@ mod loop_device;
 mod names;
 mod queue;
 mod status;
+mod tally;
 
 use std::fs::File;
 use std::io;
@@ -45,7 +46,7 @@ use storage::settings::fuse;
 pub use self::backing::{Access, Backing};
 pub use self::loop_device::LoopDevice;
 pub use self::queue::Clock;
-pub use self::status::{DiskProperties, DiskStatus, DiskTime};
+pub use self::status::{DiskProperties, DiskStatus, DiskTime, HeadProperties};
 use super::folder::Folder;
 use super::{MountAs, MountError};
 use files::DiskFiles;

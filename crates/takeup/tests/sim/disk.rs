@@ -81,11 +81,11 @@ impl Disk {
         OpenOptions::new().read(true).write(true).open(self.told(name)).unwrap()
     }
 
-    fn status(&self) -> Value {
+    pub fn status(&self) -> Value {
         serde_json::from_slice(&fs::read(self.told("status")).unwrap()).unwrap()
     }
 
-    fn signal(&self, name: &str) {
+    pub fn signal(&self, name: &str) {
         let id = self.program.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }

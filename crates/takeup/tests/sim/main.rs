@@ -9,6 +9,7 @@ mod bench;
 mod btape;
 mod calibrated_disk;
 mod disk;
+mod disk_heads;
 mod drive;
 mod failures;
 mod findings;

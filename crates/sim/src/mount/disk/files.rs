@@ -14,10 +14,11 @@ use fuser::{
     Errno, FopenFlags, InitFlags, KernelConfig, OpenAccMode, OpenFlags, ReplyData, ReplyEmpty,
     ReplyWrite,
 };
+use model::disk::Operation;
 use rustix::fs::FallocateFlags;
 
 use super::backing::{Access, Backing};
-use super::queue::{Asked, Queue};
+use super::queue::Queue;
 use super::status;
 use crate::mount::STATUS_NAME;
 use crate::mount::folder::{Attributes, Files, StatusFiles};
@@ -87,7 +88,7 @@ impl DiskFiles {
         if bytes == 0 {
             return reply.data(&[]);
         }
-        let arrival = self.queue.arrive(Asked::Read { offset, bytes });
+        let arrival = self.queue.arrive(Operation::Read { offset, bytes });
         // At most `size`, which is 32 bits.
         let length = bytes as usize;
         let mut buffer = self.buffer(length);
@@ -114,7 +115,7 @@ impl DiskFiles {
         if file == File::Disk {
             self.written_past_cache.store(true, Ordering::Release);
         }
-        let arrival = self.queue.arrive(Asked::Write { offset, bytes });
+        let arrival = self.queue.arrive(Operation::Write { offset, bytes });
         // At most one FUSE request.
         let length = bytes as usize;
         let written = self.backing.write(&data[..length], offset);
@@ -125,8 +126,13 @@ impl DiskFiles {
         self.queue.complete(arrival, 0, Box::new(answer));
     }
 
-    fn finish(&self, asked: Asked, reply: ReplyEmpty, act: impl FnOnce() -> io::Result<()>) {
-        let arrival = self.queue.arrive(asked);
+    fn finish(
+        &self,
+        operation: Operation,
+        reply: ReplyEmpty,
+        act: impl FnOnce() -> io::Result<()>,
+    ) {
+        let arrival = self.queue.arrive(operation);
         let done = act();
         let answer = move || match done {
             Ok(()) => reply.ok(),
@@ -229,7 +235,7 @@ impl Files for DiskFiles {
 
     fn synchronise(&self, file: File, reply: ReplyEmpty) {
         if file.is_disk() {
-            self.finish(Asked::Flush, reply, || self.backing.flush());
+            self.finish(Operation::Flush, reply, || self.backing.flush());
         } else {
             reply.ok();
         }
@@ -259,10 +265,12 @@ impl Files for DiskFiles {
                 self.written_past_cache.store(true, Ordering::Release);
             }
             let act = || self.backing.discard(offset, bytes);
-            self.finish(Asked::Discard { offset }, reply, act);
+            self.finish(Operation::Discard { offset }, reply, act);
         } else if (mode - FallocateFlags::KEEP_SIZE).is_empty() {
             // A disk has its room; allocating it is between this program and its file.
-            self.finish(Asked::Discard { offset }, reply, || self.backing.allocate(offset, bytes));
+            self.finish(Operation::Discard { offset }, reply, || {
+                self.backing.allocate(offset, bytes)
+            });
         } else {
             reply.error(Errno::EOPNOTSUPP);
         }

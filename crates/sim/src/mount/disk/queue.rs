@@ -1,9 +1,12 @@
 //! Requests that wait for their completion time in the model.
 //!
-//! A thread that takes a request from the kernel gets its completion time from the model, moves the
-//! bytes, and leaves the answer here; a timer sends it at that time. So a few threads can have any
-//! number of requests in flight. One timer sleeps for the next answer; the other takes over while
-//! the first sends an answer, which for a large read means copying its bytes.
+//! A thread that takes a request from the kernel hands it to the model, moves the bytes, and leaves
+//! the answer here; a timer sends it at the completion time. So a few threads can have any number
+//! of requests in flight. One timer sleeps for the next answer; the other takes over while the
+//! first sends an answer, which for a large read means copying its bytes.
+//!
+//! A disk with heads chooses among the requests that wait when its arm is free. A timer wakes up
+//! for that, too; only then is the completion time of the chosen request known.
 //!
 //! A sleep ends some microseconds late, by about the same amount each time. The timer measures
 //! that, and sleeps that much shorter. A request also takes time through the kernel before it
@@ -11,7 +14,7 @@
 //! arrived, and answers are sent, that much earlier.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,8 +22,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use base::failures::lock;
-use model::disk::{DiskCounters, DiskModel, DiskParameters};
+use model::disk::{DiskCounters, DiskModel, DiskParameters, Operation, Ticket};
 
+use super::tally::Tally;
 use crate::speed_up::SpeedUp;
 
 /// How time passes for a disk.
@@ -32,19 +36,13 @@ pub enum Clock {
     None,
 }
 
-/// The kind of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    Read { offset: u64, bytes: u64 },
-    Write { offset: u64, bytes: u64 },
-    Flush,
-    Discard { offset: u64 },
-}
-
-/// A request that the model has accepted. Each must be passed to [`Queue::complete`].
-pub(super) struct Arrival {
-    due: Instant,
-    number: u64,
+/// A request that was accepted. Each must be passed to [`Queue::complete`].
+pub(super) enum Arrival {
+    /// Before model time starts.
+    Probe {
+        due: Instant,
+    },
+    Timed(Ticket),
 }
 
 /// What to do at the completion time.
@@ -58,33 +56,12 @@ pub(super) struct Reading {
     pub(super) counters: DiskCounters,
     pub(super) tally: Tally,
     pub(super) in_flight: usize,
+    /// Most requests in flight at once.
+    pub(super) depth_max: usize,
     /// Assumed time through the kernel and back.
     pub(super) round_trip: Duration,
-    /// From the first request to the end of the last one.
-    pub(super) span_ns: u64,
 }
 
-/// Counters that the model does not have.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) reads: u64,
-    pub(super) writes: u64,
-    pub(super) read_bytes: u64,
-    pub(super) written_bytes: u64,
-    pub(super) depth_max: usize,
-    /// Sum of the requests' times from call to completion.
-    pub(super) response_ns: u64,
-    /// Time with at least one request in flight.
-    pub(super) busy_ns: u64,
-    /// Answers later than [`LATE_NS`], and their total delay.
-    pub(super) late: u64,
-    pub(super) late_ns: u64,
-    first_ns: Option<u64>,
-    busy_until_ns: u64,
-}
-
-/// A later answer is counted as late.
-pub(super) const LATE_NS: u64 = 1_000_000;
 /// Most bytes of waiting answers; a thread that adds more waits.
 const WAITING_BYTES_MAX: u64 = 256 << 20;
 const TIMERS: usize = 2;
@@ -103,10 +80,9 @@ pub(super) struct Queue {
 }
 
 struct Shared {
-    began: Instant,
-    clock: Clock,
+    times: Times,
     state: Mutex<State>,
-    /// Signals an earlier answer, or the end.
+    /// Signals an earlier answer or choice, or the end.
     earlier: Condvar,
     /// Signals that the sleeping timer has other work.
     follow: Condvar,
@@ -114,19 +90,53 @@ struct Shared {
     room: Condvar,
 }
 
+/// The clock of the model beside that of the machine.
+#[derive(Clone, Copy)]
+struct Times {
+    began: Instant,
+    clock: Clock,
+}
+
 struct State {
+    times: Times,
     model: DiskModel,
     tally: Tally,
+    /// Requests that lack their answer, their completion time, or both.
+    open: HashMap<Ticket, Open>,
     waiting: BinaryHeap<Waiting>,
+    /// Of all answers, also of those without a completion time.
     waiting_bytes: u64,
     in_flight: usize,
-    arrivals: u64,
-    somebody_sleeps: bool,
+    depth_max: usize,
+    sleeper: Sleeper,
     /// By how much a sleep is shortened.
     correction_ns: u64,
     /// From a program's call to the arrival here, and back.
     way: Duration,
     phase: Phase,
+}
+
+/// The timer that sleeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sleeper {
+    None,
+    Until(Instant),
+    /// Until it is notified.
+    Idle,
+}
+
+struct Open {
+    /// In the time of the model.
+    arrived_ns: u64,
+    arrived: Instant,
+    due: Option<Instant>,
+    held: Option<Held>,
+}
+
+/// An answer with the bytes that it holds.
+struct Held {
+    bytes: u64,
+    answer: Answer,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -141,15 +151,15 @@ enum Phase {
 
 struct Waiting {
     due: Instant,
-    number: u64,
-    bytes: u64,
-    answer: Answer,
+    /// `None` before model time starts.
+    ticket: Option<Ticket>,
+    held: Held,
 }
 
 impl Ord for Waiting {
     /// The greatest is the first one due.
     fn cmp(&self, other: &Waiting) -> Ordering {
-        (other.due, other.number).cmp(&(self.due, self.number))
+        (other.due, other.ticket).cmp(&(self.due, self.ticket))
     }
 }
 
@@ -174,21 +184,23 @@ impl Queue {
     /// # Errors
     /// When no thread can be started.
     pub(super) fn new(parameters: DiskParameters, clock: Clock) -> io::Result<Queue> {
+        let times = Times { began: Instant::now(), clock };
         let state = State {
+            times,
             model: DiskModel::new(parameters),
             tally: Tally::default(),
+            open: HashMap::new(),
             waiting: BinaryHeap::new(),
             waiting_bytes: 0,
             in_flight: 0,
-            arrivals: 0,
-            somebody_sleeps: false,
+            depth_max: 0,
+            sleeper: Sleeper::None,
             correction_ns: 0,
             way: Duration::ZERO,
             phase: Phase::Before,
         };
         let shared = Arc::new(Shared {
-            began: Instant::now(),
-            clock,
+            times,
             state: Mutex::new(state),
             earlier: Condvar::new(),
             follow: Condvar::new(),
@@ -211,31 +223,25 @@ impl Queue {
     }
 
     /// Accepts a request. Requests come in the order of their arrival, from any thread.
-    pub(super) fn arrive(&self, asked: Asked) -> Arrival {
+    pub(super) fn arrive(&self, operation: Operation) -> Arrival {
         let mut state = self.shared.lock();
-        let now = Instant::now();
+        let arrived = Instant::now();
+        state.in_flight += 1;
         if state.phase == Phase::Before {
-            state.in_flight += 1;
-            return Arrival { due: now + self.shared.probe(), number: 0 };
+            return Arrival::Probe { due: arrived + self.shared.times.probe() };
         }
-        let came = now.checked_sub(state.way).unwrap_or(now);
-        let now_ns = self.shared.model_ns(came);
-        let done_ns = match asked {
-            Asked::Read { offset, bytes } | Asked::Write { offset, bytes } => {
-                state.model.submit(now_ns, offset, bytes)
-            }
-            Asked::Flush => state.model.flush(now_ns),
-            Asked::Discard { offset } => state.model.discard(now_ns, offset),
-        };
-        state.count(asked, now_ns, done_ns);
-        let due = match self.shared.clock {
-            Clock::Times(times) => {
-                let time = Duration::from_nanos(times.ours_ns(done_ns - now_ns));
-                now + time.saturating_sub(2 * state.way)
-            }
-            Clock::None => now,
-        };
-        Arrival { due, number: state.arrivals }
+        state.depth_max = state.depth_max.max(state.in_flight);
+        let arrived_ns = state.model_ns(arrived);
+        let ticket = state.model.arrive(arrived_ns, operation);
+        state.tally.arrived(operation, arrived_ns);
+        state.open.insert(ticket, Open { arrived_ns, arrived, due: None, held: None });
+        if state.phase == Phase::Timed && self.shared.times.clock != Clock::None {
+            state.advance(arrived_ns);
+        } else {
+            state.advance(u64::MAX);
+        }
+        self.shared.wake(state);
+        Arrival::Timed(ticket)
     }
 
     /// Sends the answer at its time. `bytes` is the memory that the answer holds; if too much
@@ -245,21 +251,37 @@ impl Queue {
         while state.waiting_bytes + bytes > WAITING_BYTES_MAX && state.waiting_bytes > 0 {
             state = self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        let Arrival { due, number } = arrival;
-        let waits = matches!(state.phase, Phase::Before | Phase::Timed);
-        if !waits || due <= Instant::now() {
-            state.answered(due);
+        let (ticket, due) = match arrival {
+            Arrival::Probe { due } => (None, Some(due)),
+            Arrival::Timed(ticket) => {
+                (Some(ticket), state.open.get(&ticket).and_then(|open| open.due))
+            }
+        };
+        let now = Instant::now();
+        if !state.waits() || due.is_some_and(|due| due <= now) {
+            if let Some(ticket) = ticket {
+                state.open.remove(&ticket);
+            }
+            state.answered(due.unwrap_or(now));
             drop(state);
             return answer();
         }
-        let first = state.waiting.peek().is_none_or(|next| due < next.due);
         state.waiting_bytes += bytes;
-        state.waiting.push(Waiting { due, number, bytes, answer });
-        let timer = if state.somebody_sleeps { &self.shared.earlier } else { &self.shared.follow };
-        drop(state);
-        if first {
-            timer.notify_one();
+        let held = Held { bytes, answer };
+        match (ticket, due) {
+            (Some(ticket), None) => {
+                if let Some(open) = state.open.get_mut(&ticket) {
+                    open.held = Some(held);
+                }
+            }
+            (ticket, due) => {
+                if let Some(ticket) = ticket {
+                    state.open.remove(&ticket);
+                }
+                state.waiting.push(Waiting { due: due.unwrap_or(now), ticket, held });
+            }
         }
+        self.shared.wake(state);
     }
 
     /// Ends the waiting of answers.
@@ -270,16 +292,14 @@ impl Queue {
     /// The current state.
     pub(super) fn reading(&self) -> Reading {
         let state = self.shared.lock();
-        let now_ns = self.shared.model_ns(Instant::now());
-        let first_ns = state.tally.first_ns.unwrap_or(now_ns);
         Reading {
             parameters: state.model.parameters().clone(),
-            clock: self.shared.clock,
+            clock: self.shared.times.clock,
             counters: state.model.counters(),
             tally: state.tally,
             in_flight: state.in_flight,
+            depth_max: state.depth_max,
             round_trip: 2 * state.way,
-            span_ns: state.tally.busy_until_ns.saturating_sub(first_ns),
         }
     }
 }
@@ -291,50 +311,82 @@ impl Drop for Queue {
 }
 
 impl State {
-    fn count(&mut self, asked: Asked, now_ns: u64, done_ns: u64) {
-        self.arrivals += 1;
-        self.in_flight += 1;
-        let tally = &mut self.tally;
-        match asked {
-            Asked::Read { bytes, .. } => {
-                tally.reads += 1;
-                tally.read_bytes += bytes;
+    /// Whether answers wait for their time.
+    fn waits(&self) -> bool {
+        matches!(self.phase, Phase::Before | Phase::Timed)
+    }
+
+    /// The time of the model when a program made the call that is here at `now`.
+    fn model_ns(&self, now: Instant) -> u64 {
+        self.times.model_ns(now.checked_sub(self.way).unwrap_or(now))
+    }
+
+    /// Lets the time of the model pass; answers whose completion time that shows get it.
+    fn advance(&mut self, until_ns: u64) {
+        for completion in self.model.advance(until_ns) {
+            let ticket = completion.ticket;
+            let Some(open) = self.open.get_mut(&ticket) else { continue };
+            self.tally.completed(open.arrived_ns, completion.done_ns);
+            let due = match self.times.clock {
+                Clock::Times(times) => {
+                    let ns = times.ours_ns(completion.done_ns.saturating_sub(open.arrived_ns));
+                    open.arrived + Duration::from_nanos(ns).saturating_sub(2 * self.way)
+                }
+                Clock::None => open.arrived,
+            };
+            open.due = Some(due);
+            if let Some(held) = open.held.take() {
+                self.open.remove(&ticket);
+                self.waiting.push(Waiting { due, ticket: Some(ticket), held });
             }
-            Asked::Write { bytes, .. } => {
-                tally.writes += 1;
-                tally.written_bytes += bytes;
-            }
-            Asked::Flush | Asked::Discard { .. } => {}
         }
-        tally.depth_max = tally.depth_max.max(self.in_flight);
-        tally.response_ns += done_ns - now_ns;
-        tally.first_ns.get_or_insert(now_ns);
-        // Requests come in order, so the busy time ends with the last one to complete.
-        tally.busy_ns += done_ns.saturating_sub(now_ns.max(tally.busy_until_ns));
-        tally.busy_until_ns = tally.busy_until_ns.max(done_ns);
     }
 
     fn answered(&mut self, due: Instant) {
         self.in_flight -= 1;
-        let late_ns = nanoseconds(Instant::now().saturating_duration_since(due));
-        if late_ns > LATE_NS {
-            self.tally.late += 1;
-            self.tally.late_ns += late_ns;
+        self.tally.answered(nanoseconds(Instant::now().saturating_duration_since(due)));
+    }
+
+    /// When the model can serve the next request: all that arrived until then are here.
+    fn choice_at(&self) -> Option<Instant> {
+        let next_ns = self.model.next_ns()?;
+        match self.times.clock {
+            Clock::Times(times) => {
+                let ours = Duration::from_nanos(times.ours_ns(next_ns));
+                Some(self.times.began + ours + self.way)
+            }
+            Clock::None => None,
         }
+    }
+
+    /// When there is something to do.
+    fn wake_at(&self) -> Option<Instant> {
+        let answer = self.waiting.peek().map(|first| first.due);
+        answer.into_iter().chain(self.choice_at()).min()
     }
 
     /// What is due now, or the time until something is; `None` if nothing waits.
     fn next(&mut self) -> Next {
-        let Some(first) = self.waiting.peek() else {
-            return Next::Nothing;
-        };
-        let left_ns = nanoseconds(first.due.saturating_duration_since(Instant::now()));
-        let waits = matches!(self.phase, Phase::Before | Phase::Timed);
-        if waits && left_ns > self.correction_ns {
-            return Next::In(Duration::from_nanos(left_ns - self.correction_ns));
+        let mut now = Instant::now();
+        while let Some(choice) = self.choice_at()
+            && choice <= now
+        {
+            let until_ns = self.model_ns(now).max(self.model.next_ns().unwrap_or(0));
+            self.advance(until_ns);
+            now = Instant::now();
         }
-        match self.waiting.pop() {
-            Some(waiting) => Next::Now(waiting),
+        let correction = Duration::from_nanos(self.correction_ns);
+        let waits = self.waits();
+        if let Some(first) = self.waiting.peek()
+            && (!waits || first.due.saturating_duration_since(now) <= correction)
+            && let Some(waiting) = self.waiting.pop()
+        {
+            return Next::Now(waiting);
+        }
+        // An answer has to be in time. A choice may be late by as much: a command goes before.
+        let answer = self.waiting.peek().map(|first| first.due - correction);
+        match answer.into_iter().chain(self.choice_at()).min() {
+            Some(at) => Next::In(at.saturating_duration_since(now)),
             None => Next::Nothing,
         }
     }
@@ -361,29 +413,27 @@ impl Shared {
         lock(&self.state)
     }
 
-    fn model_ns(&self, now: Instant) -> u64 {
-        let ours_ns = nanoseconds(now.saturating_duration_since(self.began));
-        match self.clock {
-            Clock::Times(times) => times.there_ns(ours_ns),
-            Clock::None => ours_ns,
-        }
-    }
-
-    fn probe(&self) -> Duration {
-        match self.clock {
-            Clock::Times(_) => PROBE,
-            Clock::None => Duration::ZERO,
-        }
-    }
-
     fn enter(&self, phase: Phase) {
         let mut state = self.lock();
         if state.phase != Phase::Ended {
             state.phase = phase;
         }
+        state.advance(u64::MAX);
         drop(state);
         self.earlier.notify_all();
         self.follow.notify_all();
+    }
+
+    /// Wakes a timer if there is something to do before it would wake up.
+    fn wake(&self, state: MutexGuard<'_, State>) {
+        let (wake_at, sleeper) = (state.wake_at(), state.sleeper);
+        drop(state);
+        let Some(wake_at) = wake_at else { return };
+        match sleeper {
+            Sleeper::None => self.follow.notify_one(),
+            Sleeper::Until(until) if until <= wake_at => {}
+            Sleeper::Until(_) | Sleeper::Idle => self.earlier.notify_one(),
+        }
     }
 
     /// The loop of a timer.
@@ -393,44 +443,62 @@ impl Shared {
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut state = self.lock();
         loop {
-            if state.somebody_sleeps {
+            if state.sleeper != Sleeper::None {
                 state = self.follow.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             match state.next() {
                 Next::Now(waiting) => {
+                    let Held { bytes, answer } = waiting.held;
                     state.answered(waiting.due);
-                    state.waiting_bytes -= waiting.bytes;
-                    let more = !state.waiting.is_empty();
+                    state.waiting_bytes -= bytes;
+                    let more = state.wake_at().is_some();
                     drop(state);
                     if more {
                         self.follow.notify_one();
                     }
-                    if waiting.bytes > 0 {
+                    if bytes > 0 {
                         self.room.notify_all();
                     }
-                    (waiting.answer)();
+                    answer();
                     state = self.lock();
                 }
                 Next::In(time) => {
-                    state.somebody_sleeps = true;
                     let end = Instant::now() + time;
+                    state.sleeper = state.wake_at().map_or(Sleeper::Idle, Sleeper::Until);
                     let woken = self.earlier.wait_timeout(state, time);
                     let (woken, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
                     state = woken;
-                    state.somebody_sleeps = false;
+                    state.sleeper = Sleeper::None;
                     if timeout.timed_out() {
                         state.learn(Instant::now().saturating_duration_since(end));
                     }
                 }
                 Next::Nothing if state.phase == Phase::Ended => return,
                 Next::Nothing => {
-                    state.somebody_sleeps = true;
+                    state.sleeper = Sleeper::Idle;
                     let woken = self.earlier.wait(state);
                     state = woken.unwrap_or_else(PoisonError::into_inner);
-                    state.somebody_sleeps = false;
+                    state.sleeper = Sleeper::None;
                 }
             }
+        }
+    }
+}
+
+impl Times {
+    fn model_ns(self, now: Instant) -> u64 {
+        let ours_ns = nanoseconds(now.saturating_duration_since(self.began));
+        match self.clock {
+            Clock::Times(times) => times.there_ns(ours_ns),
+            Clock::None => ours_ns,
+        }
+    }
+
+    fn probe(self) -> Duration {
+        match self.clock {
+            Clock::Times(_) => PROBE,
+            Clock::None => Duration::ZERO,
         }
     }
 }

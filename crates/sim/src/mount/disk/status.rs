@@ -8,7 +8,7 @@ use super::backing::{Access, Backing};
 use super::queue::{Clock, Reading};
 use crate::speed_up::SpeedUp;
 use model::BILLION;
-use model::disk::{DiskParameters, Placement};
+use model::disk::{DiskParameters, Heads, Placement, Positioning};
 
 /// The document in the status file of a virtual disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -91,7 +91,7 @@ pub(super) fn status(preset: &str, backing: &Backing, reading: &Reading) -> Disk
         discards: counters.discards,
         mean_request_bytes: per(counters.bytes as f64, counters.requests as f64),
         in_flight: reading.in_flight as u64,
-        depth_max: tally.depth_max as u64,
+        depth_max: reading.depth_max as u64,
         time: match reading.clock {
             Clock::Times(speed_up) => Some(time(speed_up, reading, requests)),
             Clock::None => None,
@@ -101,13 +101,13 @@ pub(super) fn status(preset: &str, backing: &Backing, reading: &Reading) -> Disk
 
 fn time(speed_up: SpeedUp, reading: &Reading, requests: u64) -> DiskTime {
     let (tally, counters) = (&reading.tally, &reading.counters);
-    let span = reading.span_ns as f64;
+    let span = tally.span_ns() as f64;
     let servers = reading.parameters.servers as f64;
     DiskTime {
         speed_up: speed_up.document(),
-        span_seconds: seconds(reading.span_ns),
-        busy_seconds: seconds(tally.busy_ns),
-        busy_share: per(tally.busy_ns as f64, span),
+        span_seconds: seconds(tally.span_ns()),
+        busy_seconds: seconds(tally.busy_ns()),
+        busy_share: per(tally.busy_ns() as f64, span),
         server_busy_share: per(counters.busy_ns as f64, span * servers),
         mean_service_seconds: per(seconds(counters.busy_ns), counters.pieces as f64),
         mean_response_seconds: per(seconds(tally.response_ns), requests as f64),
@@ -129,14 +129,53 @@ pub struct DiskProperties {
     pub stripe_bytes: Option<u64>,
     /// Time of a request besides its bytes.
     pub command_seconds: f64,
-    /// Extra time of a request that does not start where the last one ended.
+    /// Extra time of a request that does not start where the last one ended; with heads, its mean.
     pub seek_seconds: f64,
-    /// Rate at which the bytes of one request pass; null if nothing limits it.
+    /// Missing of a disk whose seeks all take the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heads: Option<HeadProperties>,
+    /// Rate at which the bytes of one request pass, with heads on the outermost track; null if
+    /// nothing limits it.
     pub server_bytes_per_second: Option<u64>,
     /// Rate of the disk as a whole.
     pub link_bytes_per_second: u64,
     /// The largest request; larger ones are split.
     pub request_bytes_max: u64,
+}
+
+/// The heads of a disk, or of each disk of an array.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeadProperties {
+    /// Bytes over which the whole way of the arm is spread.
+    pub capacity_bytes: u64,
+    pub turns_per_minute: u64,
+    /// To the next cylinder.
+    pub single_seek_seconds: f64,
+    /// Mean over all pairs of cylinders, without the wait for a turn.
+    pub average_seek_seconds: f64,
+    /// From the first cylinder to the last.
+    pub full_seek_seconds: f64,
+    /// Requests among which the drive chooses the next one.
+    pub queue: u64,
+    /// Rate of the innermost track in percent of that of the outermost.
+    pub inner_rate_percent: u64,
+    /// Bytes that the drive reads on behind a read.
+    pub read_on_bytes: u64,
+}
+
+impl From<&Heads> for HeadProperties {
+    fn from(heads: &Heads) -> HeadProperties {
+        HeadProperties {
+            capacity_bytes: heads.capacity_bytes,
+            turns_per_minute: heads.turns_per_minute,
+            single_seek_seconds: seconds(heads.seek.single_ns),
+            average_seek_seconds: seconds(heads.seek.average_ns),
+            full_seek_seconds: seconds(heads.seek.full_ns),
+            queue: heads.queue as u64,
+            inner_rate_percent: heads.inner_rate_percent,
+            read_on_bytes: heads.read_on_bytes,
+        }
+    }
 }
 
 impl From<&DiskParameters> for DiskProperties {
@@ -149,7 +188,11 @@ impl From<&DiskParameters> for DiskProperties {
                 Placement::Striped { stripe_bytes } => Some(stripe_bytes),
             },
             command_seconds: seconds(parameters.command_ns),
-            seek_seconds: seconds(parameters.seek_ns),
+            seek_seconds: seconds(parameters.positioning.mean_ns()),
+            heads: match &parameters.positioning {
+                Positioning::Constant { .. } => None,
+                Positioning::Heads(heads) => Some(HeadProperties::from(heads)),
+            },
             server_bytes_per_second: (server_rate != u64::MAX).then_some(server_rate),
             link_bytes_per_second: parameters.link_bytes_per_second,
             request_bytes_max: parameters.request_bytes_max,
