@@ -214,8 +214,8 @@ fn random_reads_take_an_average_seek_and_half_a_turn() {
     }
 }
 
-/// 32 requests to choose from bring two to three times as many reads as one. Published tests of
-/// drives with such a queue show 1.8 to 3 times.
+/// 32 requests to choose from bring two to three times as many reads as one. That is the model's;
+/// no measurement of a real drive stands behind the bounds.
 #[test]
 fn a_queue_brings_more_reads() {
     for disk in spindles() {

@@ -36,7 +36,7 @@ use flow::run::DiskOrder;
 use super::error::BackupError;
 use super::options::ReadOrder;
 use super::work::{Batch, Held};
-use found::{Candidate, Found};
+use found::{Candidate, Found, Sample};
 use in_order::InOrder;
 use judge::{JUMP_BYTES, Judge, Looked, Verdict};
 use lanes::{Lanes, WaitingRead};
@@ -172,7 +172,7 @@ impl<'a> Sweep<'a> {
 
     /// Takes batches from the walk, and decides what is fetched, until all have gone on.
     pub(super) fn run(&self, account: &mut Account) -> Result<(), BackupError> {
-        let mut judge = Judge::default();
+        let mut judge = Judge::new(self.order);
         while let Some(batches) = self.chunk(account)? {
             let found = self.look_at(&batches, &mut judge, account)?;
             for (batch, found) in batches.into_iter().zip(found) {
@@ -214,12 +214,6 @@ impl<'a> Sweep<'a> {
     ) -> Result<Vec<Vec<Found>>, Stopped> {
         let mut found: Vec<Vec<Found>> = batches.iter().map(|_| Vec::new()).collect();
         let mut candidates = found::candidates(batches);
-        if self.order != ReadOrder::Auto {
-            candidates.iter().for_each(|it| match judge.verdict(it.device()) {
-                Verdict::Unknown => judge.sweep(it.device()),
-                Verdict::Sweep | Verdict::AsTheyCome => {}
-            });
-        }
         candidates.retain(|it| judge.verdict(it.device()) != Verdict::AsTheyCome);
         // The order of the inodes on the disk.
         candidates.sort_unstable_by_key(Candidate::order_of_inodes);
@@ -262,9 +256,10 @@ impl<'a> Sweep<'a> {
         if judge.verdict(device) != Verdict::Unknown {
             return Ok(());
         }
+        let Some(sample) = Sample::of(found) else { return Ok(()) };
         // What readers have in hand would move the heads meanwhile.
         drop(self.entries.take(self.limits.window_entries, account)?);
-        let Some(looked) = found::look(found) else { return Ok(()) };
+        let looked = sample.look();
         let has_heads = looked.has_heads();
         if has_heads == Some(true) {
             judge.sweep(device)
@@ -288,7 +283,7 @@ impl<'a> Sweep<'a> {
             None => "files are read as they come, which is the order of the disk".to_owned(),
         };
         let text = format!(
-            "{what}: a small one took {by_name} in the order of names, {by_place} in that of the \
+            "{what}: one took {by_name} in the order of names, {by_place} in that of the \
              disk"
         );
         self.monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });

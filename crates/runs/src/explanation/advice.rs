@@ -4,7 +4,7 @@ use flow::bottleneck::{Analysis, Cause, RATE_LIMITED_STAGE, StageShare};
 use flow::run::{Command, DiskOrder, Endpoint, RunReport, StageKind};
 
 use super::{is_mostly_flushing, is_of_small_files, others_on_disk};
-use base::format::{counted, percent};
+use base::format::{count, counted, percent};
 
 /// Smallest share of the run that is worth reporting as a gain.
 const GAIN_WORTH_NAMING: f64 = 0.05;
@@ -281,7 +281,7 @@ fn seek_advice(order: &DiskOrder) -> String {
          disk would help",
         counted(order.files, "file", "files"),
         counted(order.jumps, "long seek", "long seeks"),
-        order.jumps_by_name
+        count(order.jumps_by_name)
     )
 }
 

@@ -395,7 +395,9 @@ fn a_disk_with_heads_is_named_with_what_their_ways_were() {
     };
     let text = said(order);
     assert!(
-        text.contains("heads, and 4000 files came in its order with 61 long seeks instead of 3801"),
+        text.contains(
+            "heads, and 4 000 files came in its order with 61 long seeks instead of 3 801"
+        ),
         "{text}"
     );
     // Files that lie together cost no seeks in any order.

@@ -149,25 +149,39 @@ fn joined(extents: &[device::extents::Extent], size_bytes: u64) -> Vec<Stretch> 
     stretches
 }
 
-/// Reads a few files in the order of names, and a few neighbours in the order of the disk. `None`
-/// where too few of them say something.
-pub(super) fn look(found: &[Found]) -> Option<Looked> {
-    let says_something = |it: &&Found| it.stretches.len() == 1 && it.bytes() <= LOOK_BYTES_MAX;
-    let mut chosen: Vec<&Found> = found.iter().filter(says_something).collect();
-    if chosen.len() < 2 * LOOK_FILES {
-        return None;
+/// Files of a chunk that tell whether their disk has heads.
+pub(super) struct Sample<'a> {
+    by_name: Vec<&'a Found>,
+    /// Neighbours on the disk.
+    by_place: Vec<&'a Found>,
+}
+
+impl<'a> Sample<'a> {
+    /// `None` where too few files say something.
+    pub(super) fn of(found: &'a [Found]) -> Option<Sample<'a>> {
+        let up_to = |bytes_max| -> Vec<&Found> {
+            let says_something = |it: &&Found| it.stretches.len() == 1 && it.bytes() <= bytes_max;
+            found.iter().filter(says_something).collect()
+        };
+        let mut chosen =
+            LOOK_BYTES_MAX.into_iter().map(up_to).find(|it| it.len() >= 2 * LOOK_FILES)?;
+        chosen.sort_unstable_by_key(|it| it.place);
+        let by_name: Vec<&Found> = chosen.drain(..LOOK_FILES).collect();
+        chosen.sort_unstable_by_key(|it| it.first_address());
+        let middle = (chosen.len() - LOOK_FILES) / 2;
+        let by_place = chosen[middle..middle + LOOK_FILES].to_vec();
+        Some(Sample { by_name, by_place })
     }
-    chosen.sort_by_key(|it| it.place);
-    let by_name: Vec<&Found> = chosen.drain(..LOOK_FILES).collect();
-    chosen.sort_by_key(|it| it.first_address());
-    let middle = (chosen.len() - LOOK_FILES) / 2;
-    let by_place = &chosen[middle..middle + LOOK_FILES];
-    let way = |two: &[&Found]| two[1].first_address().abs_diff(two[0].first_address());
-    let jumps = by_name.windows(2).filter(|two| way(two) > JUMP_BYTES).count();
-    let mut memory = vec![0; READ_BYTES];
-    let mut time_of =
-        |files: &[&Found]| median(files.iter().map(|it| timed(it, &mut memory)).collect());
-    Some(Looked { by_name: time_of(&by_name), by_place: time_of(by_place), jumps })
+
+    /// Reads them, one after the other.
+    pub(super) fn look(&self) -> Looked {
+        let way = |two: &[&Found]| two[1].first_address().abs_diff(two[0].first_address());
+        let jumps = self.by_name.windows(2).filter(|two| way(two) > JUMP_BYTES).count();
+        let mut memory = vec![0; READ_BYTES];
+        let mut time_of =
+            |files: &[&Found]| median(files.iter().map(|it| timed(it, &mut memory)).collect());
+        Looked { by_name: time_of(&self.by_name), by_place: time_of(&self.by_place), jumps }
+    }
 }
 
 /// How long it takes to read a file.

@@ -11,10 +11,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::super::options::ReadOrder;
+
 /// Files that are read in each order.
 pub(super) const LOOK_FILES: usize = 16;
-/// The longest file that says something about heads, and not about bytes.
-pub(super) const LOOK_BYTES_MAX: u64 = 128 << 10;
+/// The longest files that say something about heads, and not about bytes: the smaller ones, if
+/// there are enough of them.
+pub(super) const LOOK_BYTES_MAX: [u64; 2] = [128 << 10, 2 << 20];
 /// Heads cannot answer faster: half a turn of the fastest disk is 2 ms. A drive answers some reads
 /// from its cache, so this is compared with the median.
 const FASTEST_HEADS: Duration = Duration::from_millis(2);
@@ -27,9 +30,11 @@ const PAUSE_FILES_MIN: u64 = 1024;
 const PAUSE_FILES_MAX: u64 = 256 << 10;
 
 /// What is known of the devices.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Judge {
     devices: HashMap<u64, Device>,
+    /// What holds for a device of which nothing is known.
+    at_first: Verdict,
 }
 
 /// How the files of a device are to be read.
@@ -72,14 +77,24 @@ impl Looked {
 }
 
 impl Judge {
+    /// Nothing is known. An order that is asked for needs no look.
+    pub(super) fn new(order: ReadOrder) -> Judge {
+        let at_first = match order {
+            ReadOrder::Auto => Verdict::Unknown,
+            ReadOrder::Name => Verdict::AsTheyCome,
+            ReadOrder::Inode | ReadOrder::Physical => Verdict::Sweep,
+        };
+        Judge { devices: HashMap::new(), at_first }
+    }
+
     /// What holds for the next file of a device.
     pub(super) fn verdict(&mut self, device: u64) -> Verdict {
-        let Some(known) = self.devices.get_mut(&device) else { return Verdict::Unknown };
+        let Some(known) = self.devices.get_mut(&device) else { return self.at_first };
         if known.pause_files > 0 {
             known.pause_files -= 1;
             return Verdict::AsTheyCome;
         }
-        if known.has_heads { Verdict::Sweep } else { Verdict::Unknown }
+        if known.has_heads { Verdict::Sweep } else { self.at_first }
     }
 
     /// It has heads: its files are read in the order of the disk.
@@ -132,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_device_without_heads_is_looked_at_again_and_less_and_less_often() {
-        let mut judge = Judge::default();
+        let mut judge = Judge::new(ReadOrder::Auto);
         assert_eq!(judge.verdict(1), Verdict::Unknown);
         for pause in [1024, 2048, 4096] {
             judge.pass(1);
