@@ -21,6 +21,7 @@ mod error;
 mod groups;
 mod hasher;
 mod index;
+mod link_table;
 mod options;
 mod pace;
 mod parts;

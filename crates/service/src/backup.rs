@@ -97,14 +97,14 @@ pub struct BackupRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadOrderChoice {
-    /// By address on a disk with heads, which a short look finds out; else by name.
+    /// That of the disk, if a short look shows that it has heads; else that of names.
     #[default]
     Auto,
-    /// As they are written.
+    /// That in which they are written.
     Name,
-    /// By inode number.
+    /// On many file systems near the order of addresses, and known without asking for these.
     Inode,
-    /// By the address of each extent.
+    /// That of the addresses of their extents.
     Physical,
 }
 

@@ -347,8 +347,8 @@ pub(crate) struct Listed {
 enum LookOrder {
     /// Their states are in memory.
     Names,
-    /// The directory came from the disk, and most file systems have the states there in the order of
-    /// these numbers.
+    /// The directory came from the disk, and most file systems have the states there in the order
+    /// of these numbers.
     Inodes,
 }
 

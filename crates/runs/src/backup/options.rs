@@ -35,8 +35,8 @@ pub struct BackupOptions {
     pub read_threads: Option<usize>,
     /// In which order files are read.
     pub read_order: ReadOrder,
-    /// Content that may be fetched ahead of its turn in another order than that of names; `None`: an
-    /// eighth of the memory that is available, at most 4 GiB.
+    /// Content that may be fetched ahead of its turn in another order than that of names; `None`:
+    /// an eighth of the memory that is available, at most 4 GiB.
     pub read_window_bytes: Option<usize>,
     /// Bytes of one write to the target; a multiple of 512.
     pub block_bytes: usize,
@@ -108,7 +108,8 @@ pub struct SetOptions {
 /// The order in which files are read. They are written in the order of their names in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadOrder {
-    /// By address on a disk with heads, which a short look at the beginning finds out; else by name.
+    /// By address on a disk with heads, which a short look at the beginning finds out; else by
+    /// name.
     #[default]
     Auto,
     /// As they are written.

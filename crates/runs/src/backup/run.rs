@@ -271,10 +271,7 @@ impl Run<'_> {
     ) -> Result<(), BackupError> {
         self.begin_archive(producer)?;
         let read_threads = self.in_hand.read_threads;
-        // A reservation leaves one block of the ring free.
-        let reservation_bytes_max = producer.capacity_bytes() as usize - producer.block_bytes();
-        let group_limit = producer.capacity_bytes() as usize / 8;
-        let group_bytes_max = group_limit.clamp(4096, GROUP_BYTES_MAX).min(reservation_bytes_max);
+        let group_bytes_max = group_bytes_max(producer);
         let waiting = self.in_hand.batches_waiting + self.in_hand.window_entries;
         let batches = Queue::new(waiting, self.cancel.clone());
         let shared = reader::Shared {
@@ -295,11 +292,8 @@ impl Run<'_> {
             segments: self.segments.as_deref(),
             cancel: self.cancel,
         };
-        let capture = CaptureOptions {
-            attributes: self.options.attributes,
-            output: self.output,
-            begun: now(),
-        };
+        let attributes = self.options.attributes;
+        let capture = CaptureOptions { attributes, output: self.output, begun: now() };
         let accounts = Arc::new(Accounts::load());
         let placed_threads = self.in_hand.placed_threads;
         // These threads are named after the read stage, but their wait for work is no time of it.
@@ -464,6 +458,14 @@ impl Run<'_> {
         let reports = all.into_iter().map(|stage| stage.report());
         reports.filter(|report| report.threads > 0).collect()
     }
+}
+
+/// Most bytes of one reservation.
+fn group_bytes_max(producer: &Producer) -> usize {
+    // A reservation leaves one block of the ring free.
+    let reservation_bytes_max = producer.capacity_bytes() as usize - producer.block_bytes();
+    let group_limit = producer.capacity_bytes() as usize / 8;
+    group_limit.clamp(4096, GROUP_BYTES_MAX).min(reservation_bytes_max)
 }
 
 /// A set with what it counts, at its end.

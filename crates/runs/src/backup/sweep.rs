@@ -7,7 +7,8 @@
 //! take. The files of the window are read by address, from the lowest to the highest and again from
 //! the start; what comes in while the heads are on their way joins them. A batch goes on to the
 //! readers when it and all before it are complete, and its room is free when they have put its
-//! bytes into the archive; then its pages are dropped. So the archive is the same to the byte, whatever the order.
+//! bytes into the archive; then its pages are dropped. So the archive is the same to the byte,
+//! whatever the order.
 //!
 //! Opening files is reading, too: their inodes are read in the order of their numbers, which on
 //! most file systems is the order of the disk.

@@ -32,7 +32,7 @@ fn scattered(root: &Path) -> Vec<PathBuf> {
             40..50 => std::fs::write(&path, []).unwrap(),
             _ => std::fs::write(&path, noise(number, (number * 97) as usize)).unwrap(),
         }
-        if number % 50 == 0 {
+        if number.is_multiple_of(50) {
             std::fs::hard_link(&path, root.join(format!("link-{number}"))).unwrap();
         }
         path

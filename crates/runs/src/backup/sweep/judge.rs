@@ -5,8 +5,8 @@
 //! after the other in the order of their names, and a few that are neighbours on the device in the
 //! order in which they lie there. Heads take milliseconds for each of the first, and less for the
 //! others. What has no heads takes less than that, or the same for both. Files whose names have the
-//! order of the disk say nothing. The bytes are those of the next files of the run, which are needed
-//! anyway.
+//! order of the disk say nothing. The bytes are those of the next files of the run, which are
+//! needed anyway.
 
 use std::collections::HashMap;
 use std::time::Duration;
