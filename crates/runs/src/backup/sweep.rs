@@ -39,7 +39,7 @@ use super::options::ReadOrder;
 use super::work::{Batch, Held};
 use found::{Candidate, Found, Sample};
 use in_order::InOrder;
-use judge::{JUMP_BYTES, Judge, Looked, Verdict};
+use judge::{JUMP_BYTES, Judge, Looked, SAMPLE_FILES, Verdict};
 use lanes::{Lanes, WaitingRead};
 
 /// Threads that fetch: requests that the disk can choose from. A drive's own queue holds 32.
@@ -223,7 +223,12 @@ impl<'a> Sweep<'a> {
         for device in devices {
             let mut cached = 0;
             let mut of_device = Vec::new();
-            for candidate in candidates.iter().filter(|it| it.device() == device) {
+            let here = || candidates.iter().filter(|it| it.device() == device);
+            // Of a few files a look says nothing, so that none is opened for it.
+            if judge.verdict(device) == Verdict::Unknown && here().count() < SAMPLE_FILES {
+                continue;
+            }
+            for candidate in here() {
                 let Some(it) = candidate.look(self.order, self.limits.file_bytes_max) else {
                     continue;
                 };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use archive::chunk::Compression;
+use runs::backup::{BackupOptions, ReadOrder};
 use tempfile::tempdir;
 
 use crate::harness::{Finished, options, run};
@@ -26,8 +27,10 @@ fn file(finished: &Finished, path: &str) -> (u8, Vec<u8>) {
     (member.type_flag, content.to_vec())
 }
 
-fn one_reader(source: &Path, target: &Path) -> runs::backup::BackupOptions {
-    runs::backup::BackupOptions { read_threads: Some(1), ..options(&[source], target) }
+/// Files are read in the order of their names, one after the other.
+fn one_reader(source: &Path, target: &Path) -> BackupOptions {
+    let (read_threads, read_order) = (Some(1), ReadOrder::Name);
+    BackupOptions { read_threads, read_order, ..options(&[source], target) }
 }
 
 fn assert_told(finished: &Finished, new: &str, old: &str) {

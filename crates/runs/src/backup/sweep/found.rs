@@ -7,7 +7,7 @@ use tree::{Entry, EntryKind, Status};
 
 use super::super::options::ReadOrder;
 use super::super::work::{Batch, Work};
-use super::judge::{JUMP_BYTES, LOOK_BYTES_MAX, LOOK_FILES, Looked, median};
+use super::judge::{JUMP_BYTES, LOOK_BYTES_MAX, LOOK_FILES, Looked, SAMPLE_FILES, median};
 use super::{READ_BYTES, fetch};
 
 /// A file that may be worth fetching.
@@ -164,7 +164,7 @@ impl<'a> Sample<'a> {
             found.iter().filter(says_something).collect()
         };
         let mut chosen =
-            LOOK_BYTES_MAX.into_iter().map(up_to).find(|it| it.len() >= 2 * LOOK_FILES)?;
+            LOOK_BYTES_MAX.into_iter().map(up_to).find(|it| it.len() >= SAMPLE_FILES)?;
         chosen.sort_unstable_by_key(|it| it.place);
         let by_name: Vec<&Found> = chosen.drain(..LOOK_FILES).collect();
         chosen.sort_unstable_by_key(|it| it.first_address());

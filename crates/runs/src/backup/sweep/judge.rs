@@ -15,6 +15,8 @@ use super::super::options::ReadOrder;
 
 /// Files that are read in each order.
 pub(super) const LOOK_FILES: usize = 16;
+/// Files that a look needs.
+pub(super) const SAMPLE_FILES: usize = 2 * LOOK_FILES;
 /// The longest files that say something about heads, and not about bytes: the smaller ones, if
 /// there are enough of them.
 pub(super) const LOOK_BYTES_MAX: [u64; 2] = [128 << 10, 2 << 20];
