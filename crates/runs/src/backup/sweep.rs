@@ -216,28 +216,28 @@ impl<'a> Sweep<'a> {
         let mut found: Vec<Vec<Found>> = batches.iter().map(|_| Vec::new()).collect();
         let mut candidates = found::candidates(batches);
         candidates.retain(|it| judge.verdict(it.device()) != Verdict::AsTheyCome);
-        // The order of the inodes on the disk.
-        candidates.sort_unstable_by_key(Candidate::order_of_inodes);
         let mut devices: Vec<u64> = candidates.iter().map(Candidate::device).collect();
+        devices.sort_unstable();
         devices.dedup();
         for device in devices {
-            let mut cached = 0;
-            let mut of_device = Vec::new();
-            let here = || candidates.iter().filter(|it| it.device() == device);
-            // Of a few files a look says nothing, so that none is opened for it.
-            if judge.verdict(device) == Verdict::Unknown && here().count() < SAMPLE_FILES {
-                continue;
-            }
-            for candidate in here() {
-                let Some(it) = candidate.look(self.order, self.limits.file_bytes_max) else {
+            let mut here: Vec<_> = candidates.iter().filter(|it| it.device() == device).collect();
+            let mut rest = Vec::new();
+            if judge.verdict(device) == Verdict::Unknown {
+                // Of a few files a look says nothing, so that none is opened for it.
+                if here.len() < SAMPLE_FILES {
                     continue;
-                };
-                cached += usize::from(it.is_cached);
-                of_device.push(it);
+                }
+                rest = here.split_off(here.len().min(GATHER_ENTRIES));
             }
-            self.judge(device, cached, &mut of_device, judge, account)?;
-            if judge.verdict(device) == Verdict::Sweep {
-                of_device.into_iter().for_each(|it| found[it.batch].push(it));
+            for mut part in [here, rest] {
+                part.sort_unstable_by_key(|it| it.order_of_inodes());
+                let look = |it: &&Candidate<'_>| it.look(self.order, self.limits.file_bytes_max);
+                let mut of_part: Vec<Found> = part.iter().filter_map(look).collect();
+                self.judge(device, &mut of_part, judge, account)?;
+                if judge.verdict(device) != Verdict::Sweep {
+                    break;
+                }
+                of_part.into_iter().for_each(|it| found[it.batch].push(it));
             }
         }
         for files in &mut found {
@@ -250,11 +250,11 @@ impl<'a> Sweep<'a> {
     fn judge(
         &self,
         device: u64,
-        cached: usize,
         found: &mut Vec<Found>,
         judge: &mut Judge,
         account: &mut Account,
     ) -> Result<(), Stopped> {
+        let cached = found.iter().filter(|it| it.is_cached).count();
         if found.len() >= CACHED_FILES_MIN && cached * 10 > found.len() * 9 {
             judge.pass(device);
         }

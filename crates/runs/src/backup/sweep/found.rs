@@ -65,8 +65,9 @@ impl Candidate<'_> {
         self.entry.directory_device()
     }
 
-    pub(super) fn order_of_inodes(&self) -> (u64, u64) {
-        (self.device(), self.entry.inode())
+    /// The order of the inodes on the disk.
+    pub(super) fn order_of_inodes(&self) -> u64 {
+        self.entry.inode()
     }
 
     /// Opens the file and asks where it lies. `None` if there is nothing to be fetched.
