@@ -66,8 +66,9 @@ impl InHand {
         let fitting = wanted.fit(limit.saturating_sub(open));
         if fitting != wanted {
             let text = format!(
-                "{} readers and batches of {} entries, since {limit} files may be open at once",
-                fitting.read_threads, fitting.batch_items
+                "{} readers, batches of {} entries and up to {} entries ahead in the order of the \
+                 disk, since {limit} files may be open at once",
+                fitting.read_threads, fitting.batch_items, fitting.window_entries
             );
             monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
         }

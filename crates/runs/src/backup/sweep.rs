@@ -215,7 +215,7 @@ impl<'a> Sweep<'a> {
     ) -> Result<Vec<Vec<Found>>, Stopped> {
         let mut found: Vec<Vec<Found>> = batches.iter().map(|_| Vec::new()).collect();
         let mut candidates = found::candidates(batches);
-        candidates.retain(|it| judge.verdict(it.device()) != Verdict::AsTheyCome);
+        candidates.retain(|it| judge.next_file(it.device()) != Verdict::AsTheyCome);
         let mut devices: Vec<u64> = candidates.iter().map(Candidate::device).collect();
         devices.sort_unstable();
         devices.dedup();
@@ -285,7 +285,9 @@ impl<'a> Sweep<'a> {
                 let window = base::format::size(self.limits.window_bytes as u64);
                 format!("files are read in the order of the disk, up to {window} ahead")
             }
-            Some(false) => "files are read as they come, the disk has no heads".to_owned(),
+            Some(false) => {
+                "files are read as they come, since their order brings little".to_owned()
+            }
             None => "files are read as they come, which is the order of the disk".to_owned(),
         };
         let text = format!(
@@ -361,7 +363,8 @@ impl<'a> Sweep<'a> {
         while let Some(batch) = state.batches.release() {
             // There is room for as many entries as can be under way.
             let pushed = self.outgoing.try_push(batch);
-            debug_assert!(pushed.is_ok());
+            // What is not passed on would be missing from the archive.
+            assert!(pushed.is_ok(), "the queue of the readers has room for the whole window");
         }
     }
 

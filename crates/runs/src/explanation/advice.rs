@@ -244,20 +244,17 @@ fn hash_advice(analysis: &Analysis, stage: &StageShare, run: &RunReport) -> &'st
 /// What the readers of a tree wait for. A run reads in one way, so it cannot show whether another
 /// setting would help, and this proposes none.
 fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
-    if let Some(order) = &run.disk_order
-        && order.jumps_by_name > 0
-    {
-        return seek_advice(order);
-    }
     let busy = run.source_disk_seconds.map(|seconds| seconds / run.seconds.max(f64::MIN_POSITIVE));
     match (busy, run.source_disk_in_flight) {
         (Some(busy), Some(in_flight))
             if busy >= DISK_BUSY_SHARE * stage.occupied_share.min(1.0) && busy > 0.0 =>
         {
+            let order = run.disk_order.filter(|order| order.jumps_by_name > 0);
             format!(
-                "the disk of the tree had requests for {} of the run, {in_flight:.1} at once: a \
+                "the disk of the tree had requests for {} of the run, {in_flight:.1} at once{}: a \
                  faster disk would help; this run does not show whether a setting would",
-                percent(busy.min(1.0))
+                percent(busy.min(1.0)),
+                order.as_ref().map(disk_order_clause).unwrap_or_default()
             )
         }
         (Some(busy), _) => format!(
@@ -273,14 +270,13 @@ fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
     }
 }
 
-/// Where the heads of a disk are known to move. How much of the time is seeking is not: the drive
-/// chooses among the requests that it has.
-fn seek_advice(order: &DiskOrder) -> String {
+/// How far files that were read in the order of the disk lie from each other there. How much of the
+/// time that took is not known: the drive chooses among the requests that it has.
+fn disk_order_clause(order: &DiskOrder) -> String {
     format!(
-        "the disk of the tree has heads, and {} came in its order with {} instead of {}: a faster \
-         disk would help",
+        ", and {} came in its order, with {} instead of {}",
         counted(order.files, "file", "files"),
-        counted(order.jumps, "long seek", "long seeks"),
+        counted(order.jumps, "jump", "jumps"),
         count(order.jumps_by_name)
     )
 }

@@ -89,14 +89,23 @@ impl Judge {
         Judge { devices: HashMap::new(), at_first }
     }
 
-    /// What holds for the next file of a device.
-    pub(super) fn verdict(&mut self, device: u64) -> Verdict {
-        let Some(known) = self.devices.get_mut(&device) else { return self.at_first };
-        if known.pause_files > 0 {
-            known.pause_files -= 1;
-            return Verdict::AsTheyCome;
+    /// What holds for a device now.
+    pub(super) fn verdict(&self, device: u64) -> Verdict {
+        match self.devices.get(&device) {
+            None => self.at_first,
+            Some(known) if known.pause_files > 0 => Verdict::AsTheyCome,
+            Some(known) if known.has_heads => Verdict::Sweep,
+            Some(_) => self.at_first,
         }
-        if known.has_heads { Verdict::Sweep } else { self.at_first }
+    }
+
+    /// The same for its next file, which counts towards the end of a pause.
+    pub(super) fn next_file(&mut self, device: u64) -> Verdict {
+        let verdict = self.verdict(device);
+        if let Some(known) = self.devices.get_mut(&device) {
+            known.pause_files = known.pause_files.saturating_sub(1);
+        }
+        verdict
     }
 
     /// It has heads: its files are read in the order of the disk.
@@ -153,16 +162,16 @@ mod tests {
         assert_eq!(judge.verdict(1), Verdict::Unknown);
         for pause in [1024, 2048, 4096] {
             judge.pass(1);
-            let passed = (0..).take_while(|_| judge.verdict(1) == Verdict::AsTheyCome).count();
+            let passed = (0..).take_while(|_| judge.next_file(1) == Verdict::AsTheyCome).count();
             assert_eq!(passed, pause);
             assert_eq!(judge.verdict(1), Verdict::Unknown);
         }
         judge.sweep(1);
-        assert!((0..1_000_000).all(|_| judge.verdict(1) == Verdict::Sweep));
+        assert!((0..1_000_000).all(|_| judge.next_file(1) == Verdict::Sweep));
         assert_eq!(judge.verdict(2), Verdict::Unknown);
         // What the page cache holds is passed, and the heads are not forgotten.
         judge.pass(1);
-        assert_eq!((0..1024).filter(|_| judge.verdict(1) == Verdict::Sweep).count(), 0);
+        assert_eq!((0..1024).filter(|_| judge.next_file(1) == Verdict::Sweep).count(), 0);
         assert_eq!(judge.verdict(1), Verdict::Sweep);
     }
 }
