@@ -27,6 +27,7 @@
 //!
 //! # Map
 //!
+//! - [`control_groups`]: what quotas took, and what limits leave.
 //! - [`counters`]: what the kernel counts; two readings give what happened in between.
 //! - [`mounts`]: what is mounted where.
 //! - [`open_files`]: the limit of open files of this process.
@@ -40,6 +41,7 @@
 //! - `unnamed_file`: a temporary file on disk.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
+pub mod control_groups;
 pub mod counters;
 pub mod mounts;
 pub mod open_files;

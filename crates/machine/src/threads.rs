@@ -4,7 +4,7 @@
 //! `/proc/PID/task/TID/syscall` shows number and arguments of the call that a thread waits in or
 //! runs. Reading it takes the right to trace the process (ptrace(2)), which its parent has. A
 //! thread that its group's quota keeps from a core shows there as running, like one on a core. The
-//! scheduler's accounts of the thread ([`Schedule`]) and of its group ([`throttled_seconds`])
+//! scheduler's accounts of the thread ([`Schedule`]) and of its group ([`crate::control_groups`])
 //! distinguish the two.
 //!
 //! Not here: what a call means for a pipeline or a disk, which is `watch`'s and `pipeline`'s.
@@ -14,8 +14,6 @@ use std::path::PathBuf;
 
 /// Most threads of one process that are looked at.
 pub const THREADS_MAX: usize = 64;
-/// Most levels of control groups that are followed upwards.
-const LEVELS_MAX: usize = 32;
 
 /// The threads of a process, at most [`THREADS_MAX`]; empty if it has ended.
 pub fn of(process: u32) -> Vec<u32> {
@@ -113,57 +111,10 @@ pub fn open_file(process: u32, number: u64) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/fd/{number}")).ok()
 }
 
-/// For how long quotas have kept the processes of this process's control group, and of the groups
-/// above it, from a core, summed over cores: the largest value of any of these groups. `None` if
-/// none has a quota.
-pub fn throttled_seconds(process: u32) -> Option<f64> {
-    let text = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
-    let groups = text.lines().flat_map(folders);
-    let told = groups.filter_map(|it| fs::read_to_string(it.join("cpu.stat")).ok());
-    told.filter_map(|text| parse_throttled(&text)).reduce(f64::max)
-}
-
-/// The folders of a line of `/proc/PID/cgroup`, from its group upwards, at the usual mount points
-/// (cgroups(7)).
-fn folders(line: &str) -> Vec<PathBuf> {
-    let mut fields = line.splitn(3, ':');
-    let (Some(number), Some(names), Some(path)) = (fields.next(), fields.next(), fields.next())
-    else {
-        return Vec::new();
-    };
-    let tops: &[&str] = match (number, names) {
-        ("0", "") => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
-        (_, names) if names.split(',').any(|name| name == "cpu") => {
-            &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
-        }
-        _ => &[],
-    };
-    let below = |top: &&str| {
-        let top = PathBuf::from(top);
-        let whole = top.join(path.trim_start_matches('/'));
-        let up = whole.ancestors().take_while(|it| it.starts_with(&top)).take(LEVELS_MAX);
-        up.map(PathBuf::from).collect::<Vec<PathBuf>>()
-    };
-    tops.iter().flat_map(below).collect()
-}
-
-/// From the text of `cpu.stat`, of either version. A group without a quota has no throttling
-/// periods.
-fn parse_throttled(text: &str) -> Option<f64> {
-    let value = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse::<f64>().ok()
-    };
-    value("nr_periods ").filter(|periods| *periods > 0.0)?;
-    let of_version_2 = value("throttled_usec ").map(|microseconds| microseconds / 1e6);
-    of_version_2.or_else(|| value("throttled_time ").map(|nanoseconds| nanoseconds / 1e9))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::pipe;
     use std::os::fd::AsRawFd as _;
-    use std::path::Path;
     use std::process::{Command, Stdio};
     use std::time::Duration;
 
@@ -209,30 +160,10 @@ mod tests {
         assert_eq!(open_file(std::process::id(), 1 << 40), None);
     }
 
-    #[test]
-    fn groups_are_gone_up_from_the_process_to_the_top() {
-        let found = folders("0::/a/b");
-        let expected = ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"];
-        assert_eq!(found[..3], expected.map(Path::new).map(PathBuf::from));
-        assert!(folders("3:cpuset:/a").is_empty() && folders("x").is_empty());
-        assert_eq!(folders("4:cpu,cpuacct:/")[0], Path::new("/sys/fs/cgroup/cpu/"));
-    }
-
-    #[test]
-    fn both_versions_tell_what_a_quota_took() {
-        let second = "usage_usec 9\nnr_periods 10\nnr_throttled 4\nthrottled_usec 2500000\n";
-        assert_eq!(parse_throttled(second), Some(2.5));
-        let first = "nr_periods 10\nnr_throttled 4\nthrottled_time 1500000000\n";
-        assert_eq!(parse_throttled(first), Some(1.5));
-        assert_eq!(parse_throttled("nr_periods 0\nthrottled_time 0\n"), None);
-        assert_eq!(parse_throttled("usage_usec 9\n"), None);
-    }
-
     proptest! {
         #[test]
         fn no_text_panics(text in ".{0,80}") {
-            let _ = (Call::parse(&text), Schedule::parse(&text), folders(&text));
-            let _ = parse_throttled(&text);
+            let _ = (Call::parse(&text), Schedule::parse(&text));
         }
     }
 }

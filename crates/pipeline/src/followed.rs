@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::time::Instant;
 
+use machine::control_groups;
 use machine::processes::{Ending, Process, ProcessBytes, ProcessTimes, children, name};
 use machine::threads::{self, Call, Schedule};
 
@@ -160,7 +161,7 @@ impl Followed {
     /// Finds its processes, without those that are stages themselves.
     pub(super) fn search(&mut self, tops: &BTreeSet<u32>) {
         self.find_processes(tops);
-        let now = self.processes.iter().filter_map(|&it| threads::throttled_seconds(it));
+        let now = self.processes.iter().filter_map(|&it| control_groups::throttled_seconds(it));
         if let Some(now) = now.reduce(f64::max) {
             self.throttled = Some((self.throttled.map_or(now, |(first, _)| first), now));
         }
