@@ -7,13 +7,13 @@ use std::str::FromStr;
 
 use archive::chunk::Compression;
 use clap::{Args, ValueEnum};
-use service::backup::{BackupRequest, ReadOrderChoice, TapeBlockMode, TapeTargetSettings};
+use service::backup::{BackupRequest, TapeBlockMode, TapeTargetSettings};
 use service::dry_run::Sampling;
 use service::sets::SetSettings;
 
 use crate::proposing::{COMPRESSIONS, proposing};
 use crate::quantity::{Size, one_or_more};
-use crate::run::{ChangeArgs, CommonArgs, RecordArgs, TargetArgs};
+use crate::run::{ChangeArgs, CommonArgs, ReadOrderArgs, RecordArgs, TargetArgs};
 
 /// Write files and directories into an archive
 ///
@@ -58,16 +58,8 @@ pub struct BackupArgs {
     #[arg(hide_short_help = true, long, value_name = "N",
           value_parser = one_or_more::<NonZero<usize>>)]
     read_threads: Option<NonZero<usize>>,
-    /// In which order files are read; the archive is the same
-    ///
-    /// auto looks whether the disk has heads, and reads in the order of the disk then.
-    #[arg(hide_short_help = true, long, value_enum, default_value_t = ReadOrder::Auto,
-          value_name = "ORDER")]
-    read_order: ReadOrder,
-    /// How much is read ahead in the order of the disk; by default an eighth of the memory that is
-    /// free
-    #[arg(hide_short_help = true, long, value_name = "SIZE")]
-    read_window: Option<Size>,
+    #[command(flatten)]
+    order: ReadOrderArgs,
     /// Only say what would be stored, and why, and what a tape drive would need for it; nothing is
     /// written, and no content is read without --sample
     #[arg(short = 'n', long, conflicts_with = "record")]
@@ -195,30 +187,6 @@ enum Switch {
     Off,
 }
 
-/// In which order files are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ReadOrder {
-    /// That of the disk, if it has heads
-    Auto,
-    /// That of their names, in which they are written
-    Name,
-    /// That of their inode numbers
-    Inode,
-    /// That of their places on the disk
-    Physical,
-}
-
-impl ReadOrder {
-    fn choice(self) -> ReadOrderChoice {
-        match self {
-            ReadOrder::Auto => ReadOrderChoice::Auto,
-            ReadOrder::Name => ReadOrderChoice::Name,
-            ReadOrder::Inode => ReadOrderChoice::Inode,
-            ReadOrder::Physical => ReadOrderChoice::Physical,
-        }
-    }
-}
-
 impl BackupArgs {
     /// What a dry run reads.
     pub fn sampling(&self) -> Sampling {
@@ -233,8 +201,8 @@ impl BackupArgs {
             compress: self.compress.map(|method| method.to_string()),
             compress_threads: self.compress_threads,
             read_threads: self.read_threads,
-            read_order: self.read_order.choice(),
-            read_window_bytes: self.read_window.map(|size| size.0),
+            read_order: self.order.read_order.into(),
+            read_window_bytes: self.order.read_window_bytes(),
             exclude: self.exclude.clone(),
             one_file_system: self.one_file_system,
             no_xattrs: self.no_xattrs,

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use service::run::{ArchiveSettings, EngineChoice, TargetSettings};
+use service::run::{ArchiveSettings, EngineChoice, ReadOrderChoice, TargetSettings};
 use service::tape_source::{SetWanted, TapeSourceSettings};
 
 use crate::quantity::{Rate, Size, one_or_more};
@@ -53,6 +53,52 @@ impl From<EngineName> for EngineChoice {
             EngineName::Auto => EngineChoice::Auto,
             EngineName::IoUring => EngineChoice::IoUring,
             EngineName::Pread => EngineChoice::Pread,
+        }
+    }
+}
+
+/// In which order the files of a tree are read.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct ReadOrderArgs {
+    /// In which order files are read; the result is the same
+    ///
+    /// auto looks whether the disk has heads, and reads in the order of the disk then.
+    #[arg(hide_short_help = true, long, value_enum, default_value_t = ReadOrderName::Auto,
+          value_name = "ORDER")]
+    pub read_order: ReadOrderName,
+    /// How much is read ahead in the order of the disk; by default an eighth of the memory that is
+    /// free
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
+    read_window: Option<Size>,
+}
+
+impl ReadOrderArgs {
+    /// How much may be read ahead, if it was given.
+    pub fn read_window_bytes(&self) -> Option<u64> {
+        self.read_window.map(|size| size.0)
+    }
+}
+
+/// Names of the orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReadOrderName {
+    /// That of the disk, if it has heads
+    Auto,
+    /// That of their names, in which they are needed
+    Name,
+    /// That of their inode numbers
+    Inode,
+    /// That of their places on the disk
+    Physical,
+}
+
+impl From<ReadOrderName> for ReadOrderChoice {
+    fn from(name: ReadOrderName) -> ReadOrderChoice {
+        match name {
+            ReadOrderName::Auto => ReadOrderChoice::Auto,
+            ReadOrderName::Name => ReadOrderChoice::Name,
+            ReadOrderName::Inode => ReadOrderChoice::Inode,
+            ReadOrderName::Physical => ReadOrderChoice::Physical,
         }
     }
 }

@@ -8,7 +8,7 @@ use service::sets::{SetSelection, is_folder};
 use service::verify::VerifyRequest;
 use service::verify_sets::VerifySetsRequest;
 
-use crate::run::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
+use crate::run::{ArchiveArgs, CommonArgs, ReadOrderArgs, RecordArgs, TapeSourceArgs};
 
 /// Read an archive back, check every checksum, and compare it with the live files
 ///
@@ -17,6 +17,8 @@ use crate::run::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
 /// changed since the backup apart from files that differ although they did not change. The exit
 /// code is 1 for a damaged archive, 2 for differences.
 #[derive(Args, Debug)]
+#[command(mut_arg("read_order", |option| option.requires("against")))]
+#[command(mut_arg("read_window", |option| option.requires("against")))]
 #[command(after_help = "\
 Examples:
   takeup verify srv.tar.zst
@@ -46,6 +48,8 @@ pub struct VerifyArgs {
     /// Of a folder of sets: what the newest set of this job needs
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
+    #[command(flatten)]
+    order: ReadOrderArgs,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
@@ -89,6 +93,8 @@ impl VerifyArgs {
             no_owners: self.no_owners,
             no_xattrs: self.no_xattrs,
             no_extra: false,
+            read_order: self.order.read_order.into(),
+            read_window_bytes: self.order.read_window_bytes(),
             archive: self.archive.settings(),
             tape: self.tape.settings(),
             engine: self.common.engine.into(),

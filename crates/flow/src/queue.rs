@@ -116,9 +116,21 @@ impl<T> Queue<T> {
     /// # Errors
     /// When the run is stopped.
     pub fn pop(&self, account: &mut Account) -> Result<Option<T>, Stopped> {
+        self.pop_as(ThreadState::Starved, account)
+    }
+
+    /// The same for a thread whose wait is of another kind: it waits for those behind it.
+    ///
+    /// # Errors
+    /// When the run is stopped.
+    pub fn pop_as(
+        &self,
+        waiting: ThreadState,
+        account: &mut Account,
+    ) -> Result<Option<T>, Stopped> {
         let mut inner = lock(&self.inner);
         if inner.items.is_empty() && !inner.closed {
-            account.switch(ThreadState::Starved);
+            account.switch(waiting);
             while inner.items.is_empty() && !inner.closed {
                 inner.waiting_for_item += 1;
                 let waited = self.cancel.wait(&self.ready, inner);

@@ -225,6 +225,9 @@ pub struct RunReport {
     /// What was read in the order of a disk with heads, if anything was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_order: Option<DiskOrder>,
+    /// Files were read in the order of their names because that was asked for.
+    #[serde(skip)]
+    pub is_by_name: bool,
     /// Mean number of requests on that disk while it had any.
     #[serde(skip)]
     pub source_disk_in_flight: Option<f64>,

@@ -34,7 +34,6 @@ mod replaced;
 mod run;
 mod sizes;
 mod stream;
-mod sweep;
 mod work;
 
 use std::ffi::OsStr;
@@ -60,11 +59,12 @@ use tree::Scan;
 use crate::destination::{Completed, Destination, Output, open_target};
 use crate::expected;
 use crate::report::BackupReport;
+use crate::sweep::ReadOrder;
 pub use changed::{ChangedList, ListUse, Unfollowable, with_doubts};
 use descriptors::InHand;
 pub use dry_run::{DryRun, StoredContent, StoredFile, StoredFolder, dry_run, most_stored};
 pub use error::{BackupError, Unfinished};
-pub use options::{BackupOptions, IndexCopy, ReadOrder, Refill, SetOptions};
+pub use options::{BackupOptions, IndexCopy, Refill, SetOptions};
 use replaced::check_size;
 pub use replaced::{ArchiveSize, Shrinking};
 use run::{Done, Run, Stages};
@@ -263,6 +263,7 @@ impl Run<'_> {
                 compression => Some(done.archive_bytes.div_ceil(compression.chunk_bytes() as u64)),
             },
             disk_order: *lock(&self.disk_order),
+            is_by_name: self.options.read_order == ReadOrder::Name,
             ..RunReport::default()
         }
     }

@@ -20,6 +20,7 @@
 //! - [`origin`]: where an archive is read from: a path or a tape.
 //! - [`destination`]: where a run writes to: a path or a tape.
 //! - [`read`]: the reading stages that list, restore and verify share.
+//! - [`sweep`]: files that are read in the order of the disk.
 //! - [`selection`]: which members `PATH...` means.
 //! - [`report`]: the record of a run, and what a tape adds to it.
 //! - `echoes`: keeps the first failure of a run apart from its consequences.
@@ -45,6 +46,7 @@ pub mod selection;
 mod spool;
 pub mod streaming;
 pub mod summary;
+pub mod sweep;
 pub mod verdict;
 pub mod verify;
 mod warnings;

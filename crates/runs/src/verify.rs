@@ -12,6 +12,7 @@
 //! Differences are sorted by whether the live object was touched since the backup: *changed* is
 //! what a backup is for, *differs although it did not change* must not happen.
 
+mod ahead;
 mod elsewhere;
 mod error;
 mod findings;
@@ -42,6 +43,7 @@ use crate::read::{
     read_archive,
 };
 use crate::warnings::Warnings;
+use ahead::{Ahead, Arrivals, Fetched};
 use tapeset::Need;
 
 pub use error::VerifyError;
@@ -106,9 +108,13 @@ pub fn verify(
     monitor.stages(&[&parse, &stage]);
     let crew = Crew::new(cancel);
     let workers = Workers::new(&options, &stage, &warnings, &crew)?;
+    let index = check.as_deref().map(|check| &check.index);
+    let fetched = Fetched::for_run(&options, workers.len(), cancel);
+    let ahead = index.and_then(|index| Ahead::new(&options, index, &fetched, monitor, cancel));
     let body = |stream: &mut MemberStream<'_>, account: &mut Account| {
-        let mut verifier = Verifier::new(&workers, keep.as_deref(), &warnings);
-        workers.run(|| verifier.dispatch(stream, account))?;
+        let arrivals = ahead.as_ref().map(Arrivals::new);
+        let mut verifier = Verifier::new(&workers, keep.as_deref(), arrivals, &warnings);
+        workers.run(ahead.as_ref(), || verifier.dispatch(stream, account))?;
         verifier.conclude()
     };
     let ((mut report, from_end, written), mut summary) =
@@ -119,13 +125,10 @@ pub fn verify(
     if as_written && report.checked.index {
         report.outside(&summary, from_end, &warnings);
     }
-    if let Some(tape) = &mut summary.tape {
-        for what in tape.damage.drain(..) {
-            report.problem(b"", what, &warnings);
-        }
-    }
+    tape_damage(&mut summary, &mut report, &warnings);
     let run = &mut report.run;
     report.tape = summary.enter(run, Command::Verify, Endpoint::Check, &warnings);
+    report.run.disk_order = ahead.as_ref().and_then(|ahead| ahead.sweep.done());
     report.run.stages.extend([parse.report(), stage.report()]);
     if let Some(check) = &check {
         conclude_blocks(check, &mut report, &warnings);
@@ -142,6 +145,11 @@ pub fn verify(
     report.run.seconds = start.elapsed().as_secs_f64();
     report.warnings = warnings.count();
     Ok(base::interruptible::check_shortage().map(|()| report)?)
+}
+
+fn tape_damage(summary: &mut ReadSummary, report: &mut VerifyReport, warnings: &Warnings<'_>) {
+    let damage = summary.tape.iter_mut().flat_map(|tape| tape.damage.drain(..));
+    damage.for_each(|what| report.problem(b"", what, warnings));
 }
 
 /// The job of the workers.

@@ -14,7 +14,7 @@ use flow::cancel::Cancel;
 use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::RunReport;
 use model::tape::generation::Generation;
-use runs::backup::{BackupError, BackupOptions, ReadOrder, Refill, Shrinking};
+use runs::backup::{BackupError, BackupOptions, Refill, Shrinking};
 use runs::destination::Destination;
 use runs::streaming::TapeSummary;
 use runs::summary::RunSummary;
@@ -32,7 +32,9 @@ use crate::compression_by_name;
 use crate::failure::Failure;
 use crate::interrupted::{left_at, with_left};
 use crate::outcome::{Outcome, certainty};
-use crate::run::{EngineChoice, RunMonitor, RunObserver, TargetSettings, bytes, destination};
+use crate::run::{
+    EngineChoice, ReadOrderChoice, RunMonitor, RunObserver, TargetSettings, bytes, destination,
+};
 use crate::sets::{
     self, ChangedListAnswer, FolderLock, Hold, ListUsed, NewSet, NewTapeSet, SetSettings,
     WrittenSetAnswer,
@@ -91,32 +93,6 @@ pub struct BackupRequest {
     /// A new file that gets the record of the run.
     #[serde(default)]
     pub record: Option<PathBuf>,
-}
-
-/// In which order files are read. They are written in the order of their names in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReadOrderChoice {
-    /// That of the disk, if a short look shows that it has heads; else that of names.
-    #[default]
-    Auto,
-    /// That in which they are written.
-    Name,
-    /// On many file systems near the order of addresses, and known without asking for these.
-    Inode,
-    /// That of the addresses of their extents.
-    Physical,
-}
-
-impl From<ReadOrderChoice> for ReadOrder {
-    fn from(choice: ReadOrderChoice) -> ReadOrder {
-        match choice {
-            ReadOrderChoice::Auto => ReadOrder::Auto,
-            ReadOrderChoice::Name => ReadOrder::Name,
-            ReadOrderChoice::Inode => ReadOrder::Inode,
-            ReadOrderChoice::Physical => ReadOrder::Physical,
-        }
-    }
 }
 
 /// How a set is written to tapes.

@@ -18,6 +18,7 @@ use runs::destination::Destination;
 use runs::read::IndexNeed;
 use runs::run_record::RunWords;
 use runs::summary::{RunSummary, Warning};
+use runs::sweep::ReadOrder;
 use runs::verdict::{Tally, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,33 @@ impl From<EngineChoice> for Engine {
             EngineChoice::Auto => Engine::Auto,
             EngineChoice::IoUring => Engine::IoUring,
             EngineChoice::Pread => Engine::Threads,
+        }
+    }
+}
+
+/// In which order files are read. What is made of them has the order of their
+/// names in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadOrderChoice {
+    /// That of the disk, if a short look shows that it has heads; else that of names.
+    #[default]
+    Auto,
+    /// That in which they are needed.
+    Name,
+    /// On many file systems near the order of addresses, and known without asking for these.
+    Inode,
+    /// That of the addresses of their extents.
+    Physical,
+}
+
+impl From<ReadOrderChoice> for ReadOrder {
+    fn from(choice: ReadOrderChoice) -> ReadOrder {
+        match choice {
+            ReadOrderChoice::Auto => ReadOrder::Auto,
+            ReadOrderChoice::Name => ReadOrder::Name,
+            ReadOrderChoice::Inode => ReadOrder::Inode,
+            ReadOrderChoice::Physical => ReadOrder::Physical,
         }
     }
 }

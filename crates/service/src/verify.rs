@@ -16,7 +16,7 @@ use crate::change::SharedChanger;
 use crate::failure::{Failure, FailureKind};
 use crate::interrupted::with_left;
 use crate::outcome::Outcome;
-use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
+use crate::run::{ArchiveSettings, EngineChoice, ReadOrderChoice, RunMonitor, RunObserver, bytes};
 use crate::tape_source::{self, TapeSourceSettings};
 
 pub use answer::{
@@ -44,6 +44,13 @@ pub struct VerifyRequest {
     /// Whether files that are not in the archive are not looked for.
     #[serde(default)]
     pub no_extra: bool,
+    /// In which order live files are read.
+    #[serde(default)]
+    pub read_order: ReadOrderChoice,
+    /// How much of them may be fetched ahead in the order of the disk, in bytes; by default an
+    /// eighth of the memory that is available, at most 4 GiB.
+    #[serde(default)]
+    pub read_window_bytes: Option<u64>,
     /// How the archive is read.
     #[serde(default)]
     pub archive: ArchiveSettings,
@@ -127,6 +134,8 @@ pub(crate) fn try_verify(
         attributes: if request.no_xattrs { Attributes::Ignore } else { Attributes::Read },
         owners: if request.no_owners { CompareOwners::Ignore } else { CompareOwners::Compare },
         index: request.archive.index(),
+        read_order: request.read_order.into(),
+        read_window_bytes: request.read_window_bytes.map(bytes),
         threads: request.archive.threads,
         engine: request.engine.into(),
         ring_bytes,

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::jobs::{ComparedSource, VerifiedArchive};
 use crate::journal::{self, note};
 use crate::outcome::Outcome;
-use crate::run::{ArchiveSettings, EngineChoice, RunObserver};
+use crate::run::{ArchiveSettings, EngineChoice, ReadOrderChoice, RunObserver};
 use crate::sets::{self, SetSelection};
 use crate::tape_source::{SetWanted, TapeSourceSettings};
 use crate::verify::{VerifyRequest, try_verify};
@@ -250,6 +250,8 @@ fn of_archive(set: &FolderSet, how: &ReadBack) -> VerifyRequest {
         no_owners: true,
         no_xattrs: true,
         no_extra: false,
+        read_order: ReadOrderChoice::Auto,
+        read_window_bytes: None,
         archive: ArchiveSettings { require_index: true, ..how.archive.clone() },
         tape: TapeSourceSettings::default(),
         engine: how.engine,

@@ -63,6 +63,7 @@
 //! - `deferred`: directories that get their metadata last.
 //! - `synchronise`: waiting until everything is on the disk.
 //! - `compare`: members against live files.
+//! - `live_entries`: live files for paths of an archive.
 //! - `error`: what can fail in a backup.
 //! - `restore_error`: what can fail in a restore.
 
@@ -85,6 +86,7 @@ mod item;
 mod lease;
 mod links;
 mod listing;
+mod live_entries;
 mod look_ahead;
 mod look_at;
 mod metadata;
@@ -120,6 +122,7 @@ pub use item::{Entry, Extent, FolderContents, FolderEntry, Item};
 pub use lease::LeaseWait;
 pub use links::{HardLinks, Link, LinksFull};
 pub use listing::Look;
+pub use live_entries::LiveEntries;
 pub use look_at::status_below;
 pub use metadata::{MetadataPart, MetadataProblem, Modes, Owners, Privileges};
 pub use resolve::{Refusal, ResolveMethod};

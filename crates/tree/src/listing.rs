@@ -7,6 +7,7 @@
 //! [`TAIL_BYTES_MAX`] on it is stored as the continuation of an ancestor's path, so that a tree of
 //! a hundred thousand levels does not need path bytes in the square of its depth.
 
+mod alone;
 mod filter;
 mod selective;
 
@@ -548,7 +549,7 @@ pub(crate) fn open_directory(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, 
 }
 
 /// The same as a look-ahead.
-fn open_directory_ahead(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_directory_ahead(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     quietly(|flags| openat_ahead(&parent, name, flags, Mode::empty()))
 }
 

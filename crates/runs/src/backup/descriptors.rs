@@ -5,16 +5,11 @@
 //! bounded here, because a file that cannot be opened for lack of descriptors would be missing from
 //! the backup.
 
-use std::mem::MaybeUninit;
-
-use base::interruptible::openat;
 use flow::monitor::{Level, Monitor, Notice};
-use rustix::fs::{CWD, Mode, OFlags, RawDir};
 use tree::{BATCH_ITEMS_MAX, LookAheadLimits};
 
-use super::options::ReadOrder;
 use super::placed::{PLACED_THREADS, PLACED_WAITING};
-use super::sweep::{CHUNK_ENTRIES, SWEEP_THREADS};
+use crate::sweep::{self, ReadOrder, WINDOW_ENTRIES};
 
 /// What may be in progress at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +31,6 @@ pub(super) struct InHand {
 const READ_THREADS: usize = 32;
 /// Most batches that wait for a reader.
 const BATCHES_WAITING: usize = 64;
-/// Most entries in the window of what is fetched: at 30 KB for each, a gigabyte.
-const WINDOW_ENTRIES: usize = 32 << 10;
-/// A smaller one is none: it brings less than what else would be given up for it.
-const WINDOW_ENTRIES_LEAST: usize = 1024;
 /// Descriptors that are open independently of the tree: target, io_uring, spools.
 const OTHERS: usize = 24;
 /// Descriptors of each reader: its statistics and its io_uring.
@@ -62,7 +53,7 @@ impl InHand {
             window_entries: if order == ReadOrder::Name { 0 } else { WINDOW_ENTRIES },
         };
         let limit = machine::open_files::limit();
-        let open = open_descriptors();
+        let open = machine::open_files::open_now();
         let fitting = wanted.fit(limit.saturating_sub(open));
         if fitting != wanted {
             let text = format!(
@@ -81,8 +72,7 @@ impl InHand {
         while now.descriptors() > limit {
             let before = now;
             if now.window_entries > 0 {
-                let half = now.window_entries / 2;
-                now.window_entries = if half < WINDOW_ENTRIES_LEAST { 0 } else { half };
+                now.window_entries = sweep::halved(now.window_entries);
             } else if now.batches_waiting > 8 {
                 now.batches_waiting /= 2;
             } else if now.placed_waiting > 8 {
@@ -120,27 +110,9 @@ impl InHand {
         let reading = self.read_threads * (2 * self.batch_items + OF_A_READER);
         // The reader that passed them on has taken its next batch.
         let placed = self.placed_waiting + self.placed_threads;
-        // What is looked at together ends with a whole batch.
-        let window = match self.window_entries {
-            0 => 0,
-            entries => entries + CHUNK_ENTRIES + self.batch_items + SWEEP_THREADS,
-        };
+        let window = sweep::descriptors(self.window_entries, self.batch_items);
         OTHERS + scan + waiting + reading + placed + window
     }
-}
-
-/// Number of open descriptors of the process; 0 if the kernel does not report it. The standard
-/// library's directories are not used: they panic when closing one fails.
-fn open_descriptors() -> usize {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(directory) = openat(CWD, c"/proc/self/fd", flags, Mode::empty()) else { return 0 };
-    let mut room = [MaybeUninit::uninit(); 4096];
-    let mut entries = RawDir::new(directory, &mut room);
-    let mut count = 0;
-    while let Some(Ok(_)) = entries.next() {
-        count += 1;
-    }
-    count
 }
 
 #[cfg(test)]

@@ -14,11 +14,12 @@ use super::decide::Decider;
 use super::descriptors::InHand;
 use super::entries::Entries;
 use super::error::BackupError;
-use super::options::{BackupOptions, ReadOrder, SetOptions};
+use super::options::{BackupOptions, SetOptions};
 use super::run::{counted_about, now};
 use super::start_scan;
 use super::work::Work;
 use crate::report::ListReport;
+use crate::sweep::ReadOrder;
 
 /// Largest files that are named.
 const LARGEST_MAX: usize = 10;

@@ -2,6 +2,7 @@
 
 use crate::backup::{ChangedList, Shrinking};
 use crate::destination::Destination;
+use crate::sweep::ReadOrder;
 use archive::chunk::Compression;
 use archive::index::About;
 use base::failures::lock;
@@ -103,21 +104,6 @@ pub struct SetOptions {
     pub changed: Option<ChangedList>,
     /// What became of the sets before it, as lines of text; empty where nothing is known.
     pub journal: Vec<u8>,
-}
-
-/// The order in which files are read. They are written in the order of their names in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReadOrder {
-    /// By address on a disk with heads, which a short look at the beginning finds out; else by
-    /// name.
-    #[default]
-    Auto,
-    /// As they are written.
-    Name,
-    /// By inode number: on many file systems near the order of addresses.
-    Inode,
-    /// By the address of each extent, where the file system tells it; else by inode number.
-    Physical,
 }
 
 /// When a writer whose ring ran empty starts again.

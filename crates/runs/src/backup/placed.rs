@@ -22,8 +22,8 @@ use super::draft::{Content, Draft, fill_content, fill_direct};
 use super::error::BackupError;
 use super::groups::{Findings, in_archive};
 use super::reader::{Shared, tell_warnings};
-use super::work::Held;
 use crate::past_cache::choose_direct;
+use crate::sweep::Held;
 
 /// Smallest content for which a file is passed on.
 pub(super) const PLACED_BYTES_MIN: u64 = 128 << 10;

@@ -33,15 +33,15 @@ use super::hasher::{AGAIN_MAX, Hasher};
 use super::link_table::LinkTable;
 use super::pace::{Pace, SleepMeter, Spent};
 use super::placed::{self, PLACED_BYTES_MIN, Placed, PlacedJob};
-use super::sweep::Sweep;
-use super::work::{Batch, Held, Work};
+use super::work::{Batch, Work};
+use crate::sweep::{Held, Sweep};
 use tapeset::Segments;
 
 /// What all read workers share.
 pub(super) struct Shared<'a> {
     pub(super) batches: &'a Queue<Batch>,
     /// In front of them: files are fetched in the order of the disk.
-    pub(super) sweep: Option<Sweep<'a>>,
+    pub(super) sweep: Option<Sweep<'a, Work>>,
     /// Files whose place is fixed and whose content is to be read, and blocks to be copied.
     pub(super) placed: Queue<PlacedJob>,
     pub(super) turnstile: Turnstile,

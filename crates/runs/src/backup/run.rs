@@ -35,12 +35,12 @@ use super::pace::Pace;
 use super::placed;
 use super::reader::{self, Reader};
 use super::sizes::RingSizes;
-use super::sweep::{self, SWEEP_THREADS, Sweep};
 use super::work::{Batch, Work};
 use super::{ArchiveSize, compressor, index};
 use crate::destination::{DestinationError, Output};
 use crate::expected;
 use crate::report::ListReport;
+use crate::sweep::{Limits, SWEEP_THREADS, Sweep};
 
 /// Objects of a batch while readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
@@ -309,7 +309,7 @@ impl Run<'_> {
                     Reader::new(shared, account, capturer).run(next)
                 })?;
                 if let Some(sweep) = &shared.sweep {
-                    self.crew.spawn(scope, &idle, |account| sweep.run(account))?;
+                    self.crew.spawn(scope, &idle, |account| Ok(sweep.run(account)?))?;
                     self.crew.spawn_as_needed(scope, &idle, SWEEP_THREADS, |account, next| {
                         sweep.fetch(account, read, next)
                     })?;
@@ -332,13 +332,17 @@ impl Run<'_> {
 
     /// The window of files that are fetched in the order of the disk, unless that of names is asked
     /// for.
-    fn sweep<'b>(&'b self, batches: &'b Queue<Batch>, file_bytes_max: usize) -> Option<Sweep<'b>> {
+    fn sweep<'b>(
+        &'b self,
+        batches: &'b Queue<Batch>,
+        file_bytes_max: usize,
+    ) -> Option<Sweep<'b, Work>> {
         let InHand { batches_waiting, window_entries, .. } = self.in_hand;
         if window_entries == 0 {
             return None;
         }
-        let window_bytes = self.options.read_window_bytes.unwrap_or_else(sweep::usual_window_bytes);
-        let limits = sweep::Limits::new(window_bytes, window_entries, file_bytes_max);
+        let window_bytes = self.options.read_window_bytes;
+        let limits = Limits::new(window_bytes, window_entries, file_bytes_max);
         let order = self.options.read_order;
         Some(Sweep::new(order, limits, batches_waiting, batches, self.monitor, self.cancel))
     }

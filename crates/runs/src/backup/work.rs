@@ -1,46 +1,12 @@
 //! What the walk passes on to the readers.
 
-use std::sync::Arc;
-
 use archive::member::{Member, Timestamp};
-use flow::budget::Loan;
 use tree::{Captured, Entry, Identity, Item, ScanProblem, Version};
 
+use crate::sweep::{self, Fetchable};
+
 /// What is to be stored, with its number in archive order.
-#[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) ticket: u64,
-    pub(super) works: Vec<Work>,
-    /// What it takes of the window of files that are fetched ahead; given back when the last thread
-    /// that reads something of it is done.
-    pub(super) held: Option<Arc<Held>>,
-}
-
-impl Batch {
-    /// Whether the page cache holds the file of a work for this run alone.
-    pub(super) fn is_fetched(&self, number: usize) -> bool {
-        self.held.as_ref().is_some_and(|held| held.is_fetched(number))
-    }
-}
-
-/// A share of the window, and what was fetched for it.
-#[derive(Debug)]
-pub(super) struct Held {
-    _bytes: Loan,
-    _entries: Loan,
-    /// Of each work, whether its file was read into the page cache for it; empty if none was.
-    fetched: Vec<bool>,
-}
-
-impl Held {
-    pub(super) fn new(bytes: Loan, entries: Loan, fetched: Vec<bool>) -> Held {
-        Held { _bytes: bytes, _entries: entries, fetched }
-    }
-
-    fn is_fetched(&self, number: usize) -> bool {
-        self.fetched.get(number).copied().unwrap_or(false)
-    }
-}
+pub(super) type Batch = sweep::Batch<Work>;
 
 /// An object to be stored, or a problem to be told in its place.
 #[derive(Debug)]
@@ -54,6 +20,15 @@ pub(super) enum Work {
     Problem(Box<ScanProblem>),
     /// A link at the end of the archive, or its folder.
     Relink(Box<Relinked>),
+}
+
+impl Fetchable for Work {
+    fn file(&self) -> Option<&Entry> {
+        match self {
+            Work::Entry(entry) => Some(entry),
+            _ => None,
+        }
+    }
 }
 
 impl Work {

@@ -14,6 +14,10 @@ const LOOK_AT: &str = "look at ";
 const PIECES_TO_OVERLAP: u64 = 4;
 /// Share of the run in which the disk had requests, from which on the disk itself is the limit.
 const DISK_BUSY_SHARE: f64 = 0.9;
+/// What a disk without heads takes at most for a file, and for its bytes. Heads that choose among
+/// many requests take two milliseconds for a file (`docs/design/read-order.md`).
+const FILE_SECONDS_WITHOUT_HEADS: f64 = 0.5e-3;
+const BYTES_PER_SECOND_WITHOUT_HEADS: f64 = 100e6;
 /// Writing without compression must take less than this share of the run to be worth proposing.
 const NONE_IS_FASTER: f64 = 0.9;
 /// Share of the run that both ends of a ring must wait for it, where nothing else shows that the
@@ -250,12 +254,21 @@ fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
             if busy >= DISK_BUSY_SHARE * stage.occupied_share.min(1.0) && busy > 0.0 =>
         {
             let order = run.disk_order.filter(|order| order.jumps_by_name > 0);
-            format!(
-                "the disk of the tree had requests for {} of the run, {in_flight:.1} at once{}: a \
-                 faster disk would help; this run does not show whether a setting would",
+            let what = format!(
+                "the disk of the tree had requests for {} of the run, {in_flight:.1} at once{}",
                 percent(busy.min(1.0)),
                 order.as_ref().map(disk_order_clause).unwrap_or_default()
-            )
+            );
+            match disk_ms_of_a_file(run).filter(|_| run.is_by_name) {
+                Some(ms) => format!(
+                    "{what}, {ms:.1} ms for each file, as heads need: without --read-order name \
+                     takeup looks whether it has heads, and then reads in their order"
+                ),
+                None => format!(
+                    "{what}: a faster disk would help; this run does not show whether a setting \
+                     would"
+                ),
+            }
         }
         (Some(busy), _) => format!(
             "the disk of the tree had requests for only {} of the run; this run does not show \
@@ -268,6 +281,15 @@ fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
                 .to_owned()
         }
     }
+}
+
+/// How long the disk had requests for each file, if that is longer than what has no heads takes.
+fn disk_ms_of_a_file(run: &RunReport) -> Option<f64> {
+    let seconds = run.source_disk_seconds?;
+    let files = run.files as f64;
+    let without_heads = files * FILE_SECONDS_WITHOUT_HEADS
+        + run.source_bytes as f64 / BYTES_PER_SECOND_WITHOUT_HEADS;
+    (files > 0.0 && seconds > without_heads).then(|| seconds / files * 1e3)
 }
 
 /// How far files that were read in the order of the disk lie from each other there. How much of the

@@ -1,9 +1,10 @@
 //! Sentences of runs with known limits.
 
+mod disk;
+
 use super::*;
 use flow::bottleneck::{BUSY_SHARE, CORE_WAIT_PROCESSOR_SHARE, CORE_WAIT_SHARE};
 use flow::bottleneck::{CORE_WANTED_SHARE, PROCESSOR_SHARE, SHORTEST_SECONDS, analyse};
-use flow::run::DiskOrder;
 use flow::run::StageReport;
 use flow::steps::{Step, StreamSteps};
 use std::collections::BTreeSet;
@@ -377,55 +378,6 @@ fn cores_that_were_hardly_waited_for_are_not_named() {
         held.contains("other programs used 98 % of the cores, and write waited for a core"),
         "{held}"
     );
-}
-
-#[test]
-fn what_the_order_of_the_disk_changed_is_told_where_the_disk_was_busy() {
-    let read = StageReport { threads: 8, ..stage(StageKind::Read, [9.7, 0.3, 0.0], 1.0) };
-    let write = stage(StageKind::Write, [0.5, 9.5, 0.0], 0.5);
-    let order = DiskOrder { files: 4000, pieces: 4007, jumps: 61, jumps_by_name: 3801 };
-    let said = |busy_seconds: f64, order: DiskOrder| {
-        let run = RunReport {
-            source_disk_seconds: Some(busy_seconds),
-            source_disk_in_flight: Some(3.6),
-            disk_order: Some(order),
-            ..backup("none", SMALL)
-        };
-        words(&[read.clone(), write.clone()], &run)
-    };
-    let text = said(9.9, order);
-    let jumps = "and 4 000 files came in its order, with 61 jumps instead of 3 801: a faster disk";
-    assert!(text.contains(jumps), "{text}");
-    // Whether its heads moved or it is flash that somebody asked to be read so is not known.
-    assert!(!text.contains("heads") && !text.contains("seek"), "{text}");
-    let text = said(2.0, order);
-    assert!(text.contains("for only 20 % of the run") && !text.contains("jump"), "{text}");
-    // Files that lie together cost no jumps in any order.
-    let text = said(9.9, DiskOrder { jumps_by_name: 0, jumps: 0, ..order });
-    assert!(text.contains("had requests for 99 % of the run") && !text.contains("jump"), "{text}");
-}
-
-/// A cold tree of small files: the run does not show what more files in flight would bring.
-#[test]
-fn no_setting_is_proposed_that_the_run_did_not_try() {
-    let read = StageReport { threads: 8, ..stage(StageKind::Read, [9.7, 0.3, 0.0], 1.0) };
-    let write = stage(StageKind::Write, [0.5, 9.5, 0.0], 0.5);
-    for bytes in [SMALL, 40_000_000] {
-        for (busy, said) in [
-            (Some(9.9), "had requests for 99 % of the run, 3.6 at once: a faster disk would help"),
-            (Some(2.0), "had requests for only 20 % of the run; this run does not show what else"),
-            (None, "the readers waited for the file system of the tree"),
-        ] {
-            let run = RunReport {
-                source_disk_seconds: busy,
-                source_disk_in_flight: busy.map(|_| 3.6),
-                ..backup("none", bytes)
-            };
-            let text = words(&[read.clone(), write.clone()], &run);
-            assert!(text.contains(said), "{text}");
-            assert!(!text.contains("in flight") && !text.contains("read-ahead"), "{text}");
-        }
-    }
 }
 
 /// Eight bursts of ten blocks with a pause after each, into a ring of two blocks, and to a program

@@ -12,6 +12,7 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use twox_hash::XxHash3_64;
 
+use super::ahead::InWindow;
 use super::error::VerifyError;
 use super::findings::VerifyReport;
 use super::workers::Workers;
@@ -29,12 +30,20 @@ pub(crate) struct LiveFile {
     holes: Vec<Extent>,
     differs_at: Option<u64>,
     error: Option<io::Error>,
+    /// The page cache holds it for this run alone.
+    is_fetched: bool,
 }
 
 impl LiveFile {
-    pub fn new(file: OwnedFd, member: &Member) -> LiveFile {
-        let holes = holes_of(member);
-        LiveFile { file, placement: Placement::of(member), holes, differs_at: None, error: None }
+    pub fn new(file: OwnedFd, member: &Member, window: Option<&InWindow>) -> LiveFile {
+        LiveFile {
+            file,
+            placement: Placement::of(member),
+            holes: holes_of(member),
+            differs_at: None,
+            error: None,
+            is_fetched: window.is_some_and(|window| window.is_fetched),
+        }
     }
 
     /// Compares the next bytes as the archive stores them.
@@ -74,6 +83,14 @@ impl LiveFile {
             }
         }
         Ok(None)
+    }
+}
+
+impl Drop for LiveFile {
+    fn drop(&mut self) {
+        if self.is_fetched {
+            device::file::drop_cached(&self.file, 0, 0);
+        }
     }
 }
 

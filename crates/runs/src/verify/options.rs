@@ -2,6 +2,7 @@
 
 use crate::origin::Origin;
 use crate::read::IndexNeed;
+use crate::sweep::ReadOrder;
 use crate::verify::PageCache;
 use flow::backend::Engine;
 use std::num::NonZero;
@@ -25,6 +26,11 @@ pub struct VerifyOptions {
     pub owners: CompareOwners,
     /// Whether an archive that does not announce an index must have one anyway.
     pub index: IndexNeed,
+    /// In which order live files are read.
+    pub read_order: ReadOrder,
+    /// Live files that may be fetched ahead of their turn, in bytes; `None`: an eighth of the
+    /// memory that is available, at most 4 GiB.
+    pub read_window_bytes: Option<usize>,
     /// Threads that check; as many as cores if `None`. Against a directory four per core, since
     /// they wait for files.
     pub threads: Option<NonZero<usize>>,
@@ -53,6 +59,8 @@ impl Default for VerifyOptions {
             attributes: Attributes::Read,
             owners: CompareOwners::Compare,
             index: IndexNeed::default(),
+            read_order: ReadOrder::Auto,
+            read_window_bytes: None,
             threads: None,
             engine: Engine::Auto,
             ring_bytes: 64 << 20,

@@ -14,6 +14,7 @@ use flow::budget::Loan;
 use flow::cancel::Stopped;
 use flow::monitor::Harm;
 
+use super::ahead::{Arrivals, InWindow};
 use super::error::VerifyError;
 pub(crate) use super::findings::IndexFromEnd;
 use super::findings::VerifyReport;
@@ -58,12 +59,15 @@ pub(crate) struct Verifier<'a> {
     set_id: SetIdHasher,
     /// The current index has a later version.
     is_later: bool,
+    /// Live files that are fetched ahead.
+    arrivals: Option<Arrivals<'a>>,
 }
 
 impl<'a> Verifier<'a> {
     pub fn new(
         workers: &'a Workers<'a>,
         keep: Option<&'a KeptChecksums>,
+        arrivals: Option<Arrivals<'a>>,
         warnings: &'a Warnings<'a>,
     ) -> Verifier<'a> {
         Verifier {
@@ -82,6 +86,7 @@ impl<'a> Verifier<'a> {
             late_check: keep.map(LateCheck::new),
             set_id: SetIdHasher::new(),
             is_later: false,
+            arrivals,
         }
     }
 
@@ -123,7 +128,8 @@ impl<'a> Verifier<'a> {
                 Some(Item::EndOfSegment) => self.flush(account)?,
                 None => {
                     self.settle(account)?;
-                    return Ok(());
+                    let arrivals = self.arrivals.as_mut();
+                    return Ok(arrivals.map_or(Ok(()), |it| it.finish(account))?);
                 }
             }
         }
@@ -176,9 +182,17 @@ impl<'a> Verifier<'a> {
         }
         let stored_bytes = if member.kind == MemberKind::File { stored_bytes } else { 0 };
         let loan = self.borrow(member.memory_bytes(), account)?;
+        let window = self.fetched(header_offset_bytes, account)?;
         let (content, missing_bytes) = (Vec::new(), 0);
-        let mut object =
-            Object { member, header_offset_bytes, stored_bytes, content, missing_bytes, loan };
+        let mut object = Object {
+            member,
+            header_offset_bytes,
+            stored_bytes,
+            content,
+            missing_bytes,
+            loan,
+            window,
+        };
         if stored_bytes > SMALL_BYTES_MAX {
             return self.large(object, stream, account);
         }
@@ -197,6 +211,20 @@ impl<'a> Verifier<'a> {
             self.flush(account)?;
         }
         Ok(())
+    }
+
+    /// Waits until the live file of a member was fetched.
+    fn fetched(
+        &mut self,
+        header_offset_bytes: ArchiveOffset,
+        account: &mut Account,
+    ) -> Result<Option<InWindow>, Stopped> {
+        let would_wait = |it: &Arrivals<'_>| it.would_wait(header_offset_bytes);
+        if self.arrivals.as_ref().is_some_and(would_wait) {
+            self.flush(account)?;
+        }
+        let Some(arrivals) = &mut self.arrivals else { return Ok(None) };
+        arrivals.wait_for(header_offset_bytes, account)
     }
 
     /// Waits until there is room for one more member in progress.

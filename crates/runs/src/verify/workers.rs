@@ -25,6 +25,7 @@ use flow::run::StageKind;
 use flow::turnstile::Turnstile;
 use tree::{Accounts, CompareOptions, LiveTree};
 
+use super::ahead::{Ahead, InWindow};
 use super::error::VerifyError;
 use super::large::{Finished, LargeFile};
 use super::lists::{Bounded, Differing, LISTED_BYTES_MAX, LISTED_MAX, Problem, Textual};
@@ -52,6 +53,8 @@ pub(crate) struct Object {
     pub content: Vec<Slice>,
     pub missing_bytes: u64,
     pub loan: Loan,
+    /// Of one whose live file was fetched ahead.
+    pub window: Option<InWindow>,
 }
 
 /// Work for a worker.
@@ -188,9 +191,24 @@ impl<'a> Workers<'a> {
         Some(self.paths.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Runs the workers while `feed` gives them jobs, until all jobs are done.
-    pub fn run<T>(&self, feed: impl FnOnce() -> Result<T, VerifyError>) -> Result<T, VerifyError> {
+    /// Runs the workers while `feed` gives them jobs, until all jobs are done. With `ahead`, live
+    /// files are fetched meanwhile.
+    pub fn run<T>(
+        &self,
+        ahead: Option<&Ahead<'_>>,
+        feed: impl FnOnce() -> Result<T, VerifyError>,
+    ) -> Result<T, VerifyError> {
+        // The wait of these threads for work is no time of the stage.
+        let idle = Stage::new(self.stage.kind());
         self.crew.scope(StageKind::Parse, |scope| {
+            if let Some(ahead) = ahead {
+                let sweep = &ahead.sweep;
+                self.crew.spawn(scope, &idle, |account| Ok(ahead.feed(account)?))?;
+                self.crew.spawn(scope, &idle, |account| Ok(sweep.run(account)?))?;
+                self.crew.spawn_as_needed(scope, &idle, Ahead::THREADS, |account, next| {
+                    sweep.fetch(account, self.stage, next)
+                })?;
+            }
             for index in 0..self.len() {
                 self.crew.spawn(scope, self.stage, move |account| self.work(index, account))?;
             }
@@ -354,6 +372,7 @@ struct Checking {
     missing_bytes: u64,
     stored_bytes: u64,
     loan: Loan,
+    _window: Option<InWindow>,
 }
 
 /// What one worker checks with.
@@ -383,9 +402,11 @@ impl Checker<'_> {
     }
 
     fn begin(&mut self, object: Object, hasher: Option<ContentHasher>) -> Checking {
-        let Object { member, header_offset_bytes, missing_bytes, stored_bytes, loan, .. } = object;
+        let Object {
+            member, header_offset_bytes, missing_bytes, stored_bytes, loan, window, ..
+        } = object;
         self.shared.warnings.monitor().object(&member.path, stored_bytes);
-        let (comparison, live) = self.compare(&member, header_offset_bytes);
+        let (comparison, live) = self.compare(&member, header_offset_bytes, window.as_ref());
         Checking {
             member,
             header_offset_bytes,
@@ -395,6 +416,7 @@ impl Checker<'_> {
             missing_bytes,
             stored_bytes,
             loan,
+            _window: window,
         }
     }
 
@@ -402,6 +424,7 @@ impl Checker<'_> {
         &mut self,
         member: &Member,
         header_offset_bytes: ArchiveOffset,
+        window: Option<&InWindow>,
     ) -> (Compared, Option<LiveFile>) {
         use tree::Difference;
         let Some(live) = &mut self.live else { return (Compared::NotAsked, None) };
@@ -418,7 +441,9 @@ impl Checker<'_> {
         let looks_untouched = !found.differences.iter().any(touched);
         let same_size =
             !found.differences.iter().any(|other| matches!(other, Difference::Size { .. }));
-        let file = found.file.filter(|_| same_size).map(|file| LiveFile::new(file, member));
+        // One that is not compared has its pages dropped all the same.
+        let file = found.file.map(|file| LiveFile::new(file, member, window));
+        let file = file.filter(|_| same_size);
         let candidate = Candidate {
             header_offset_bytes,
             differing: Differing {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use archive::chunk::Compression;
 use flow::backend::Engine;
 use fuser::FileType;
-use runs::backup::{BackupOptions, ReadOrder};
+use runs::backup::BackupOptions;
+use runs::sweep::ReadOrder;
 use tempfile::tempdir;
 
 use crate::fuse::{Fault, content, mount};

@@ -11,7 +11,7 @@ use flow::backend::Engine;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use runs::backup::ReadOrder;
+use runs::sweep::ReadOrder;
 use rustix::fs::FileType;
 use tempfile::tempdir;
 use testkit::samples::noise;

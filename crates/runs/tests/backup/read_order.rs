@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use archive::chunk::Compression;
 use device::file::cached_bytes;
-use runs::backup::{BackupOptions, ReadOrder};
+use runs::backup::BackupOptions;
+use runs::sweep::ReadOrder;
 use tempfile::tempdir;
 use testkit::samples::{Random, noise};
 

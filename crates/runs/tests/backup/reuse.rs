@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use archive::chunk::Compression;
-use runs::backup::{BackupOptions, ReadOrder};
+use runs::backup::BackupOptions;
+use runs::sweep::ReadOrder;
 use tempfile::tempdir;
 
 use crate::harness::{Finished, options, run};

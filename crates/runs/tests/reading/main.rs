@@ -8,6 +8,7 @@ mod from_tape;
 mod golden;
 mod harness;
 mod listing;
+mod live_order;
 mod lying_disk;
 mod restoring;
 mod round_trip;

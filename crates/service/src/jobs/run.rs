@@ -19,15 +19,13 @@ use serde::{Deserialize, Serialize};
 use super::hooks::{Moment, call};
 use super::status::{Archives, Verifications, left};
 use super::{ComparedSource, ForgottenArchive, VerifiedArchive, sample};
-use crate::backup::{
-    BackupDone, BackupRequest, Caller, ReadOrderChoice, TapeTargetSettings, backup_for,
-};
+use crate::backup::{BackupDone, BackupRequest, Caller, TapeTargetSettings, backup_for};
 use crate::change::{self, SharedChanger};
 use crate::failure::Failure;
 use crate::journal::{self, note};
 use crate::outcome::Outcome;
 use crate::retention::{Damaged, forget_by_rule, freed_media, kept_bytes};
-use crate::run::{EngineChoice, RunObserver, TargetSettings};
+use crate::run::{EngineChoice, ReadOrderChoice, RunObserver, TargetSettings};
 use crate::sets::{self, FolderLock, LockWait, SetSettings};
 use crate::tape_sets::TapeSets;
 use crate::verify_sets::{ReadBack, verify_against_source, verify_one};

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use tree::{Entry, EntryKind, Status};
 
-use super::super::options::ReadOrder;
-use super::super::work::{Batch, Work};
+use super::batch::{Batch, Fetchable};
 use super::judge::{JUMP_BYTES, LOOK_BYTES_MAX, LOOK_FILES, Looked, SAMPLE_FILES, median};
+use super::limits::ReadOrder;
 use super::{READ_BYTES, fetch};
 
 /// A file that may be worth fetching.
@@ -46,12 +46,11 @@ pub(super) struct Stretch {
 }
 
 /// All regular files of the batches.
-pub(super) fn candidates(batches: &[Batch]) -> Vec<Candidate<'_>> {
+pub(super) fn candidates<W: Fetchable>(batches: &[Batch<W>]) -> Vec<Candidate<'_>> {
     let files = batches.iter().enumerate().flat_map(|(batch, it)| {
-        it.works.iter().enumerate().filter_map(move |(number, work)| match work {
-            Work::Entry(entry) if entry.kind() == EntryKind::File => Some((batch, number, entry)),
-            _ => None,
-        })
+        let entries = it.works.iter().map(Fetchable::file).enumerate();
+        let is_file = |entry: &&Entry| entry.kind() == EntryKind::File;
+        entries.filter_map(move |(number, entry)| Some((batch, number, entry.filter(is_file)?)))
     });
     let numbered = files.enumerate();
     numbered

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::super::options::ReadOrder;
+use super::limits::ReadOrder;
 
 /// Files that are read in each order.
 pub(super) const LOOK_FILES: usize = 16;

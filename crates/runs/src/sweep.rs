@@ -1,14 +1,13 @@
 //! Files of a disk with heads are fetched in the order in which they lie there.
 //!
-//! The archive has its members in the order of their names. A disk with heads reads files in that
-//! order with a seek for each: twelve milliseconds for one that takes a fraction of one to pass
-//! under the heads. So, on such a disk, batches on their way from the walk to the readers stay here
-//! until their files are in the page cache: a window of them, as large as the memory that it may
-//! take. The files of the window are read by address, from the lowest to the highest and again from
-//! the start; what comes in while the heads are on their way joins them. A batch goes on to the
-//! readers when it and all before it are complete, and its room is free when they have put its
-//! bytes into the archive; then its pages are dropped. So the archive is the same to the byte,
-//! whatever the order.
+//! A run needs files in the order of their names. A disk with heads reads them in that order with a
+//! seek for each: twelve milliseconds for one that takes a fraction of one to pass under the heads.
+//! So, on such a disk, batches on their way to those who read them stay here until their files are
+//! in the page cache: a window of them, as large as the memory that it may take. The files of the
+//! window are read by address, from the lowest to the highest and again from the start; what comes
+//! in while the heads are on their way joins them. A batch goes on when it and all before it are
+//! complete, and its room is free when its files are done with; then its pages are dropped. So what
+//! is made of the files is the same to the byte, whatever the order.
 //!
 //! Opening files is reading, too: their inodes are read in the order of their numbers, which on
 //! most file systems is the order of the disk.
@@ -16,10 +15,12 @@
 //! Not fetched are files that the page cache holds already, and those that are large enough to be
 //! read in one stream. While one of these is read, the sweep waits: its heads have one place.
 
+mod batch;
 mod found;
 mod in_order;
 mod judge;
 mod lanes;
+mod limits;
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,18 +35,18 @@ use flow::monitor::{Level, Monitor, Notice};
 use flow::queue::Queue;
 use flow::run::DiskOrder;
 
-use super::error::BackupError;
-use super::options::ReadOrder;
-use super::work::{Batch, Held};
+pub(crate) use batch::{Batch, Fetchable, Held};
 use found::{Candidate, Found, Sample};
 use in_order::InOrder;
 use judge::{JUMP_BYTES, Judge, Looked, SAMPLE_FILES, Verdict};
 use lanes::{Lanes, WaitingRead};
+pub use limits::ReadOrder;
+pub(crate) use limits::{Limits, WINDOW_ENTRIES, descriptors, halved};
 
 /// Threads that fetch: requests that the disk can choose from. A drive's own queue holds 32.
-pub(super) const SWEEP_THREADS: usize = 16;
+pub(crate) const SWEEP_THREADS: usize = 16;
 /// Entries whose inodes are read together.
-pub(super) const CHUNK_ENTRIES: usize = 2048;
+const CHUNK_ENTRIES: usize = 2048;
 /// Entries that are waited for, and for how long: of a few files no look says anything.
 const GATHER_ENTRIES: usize = 256;
 const GATHER_WAIT: Duration = Duration::from_millis(200);
@@ -54,62 +55,31 @@ const GATHER_WAIT: Duration = Duration::from_millis(200);
 const SET_OUT_READS: usize = 1024;
 /// They set out with fewer after this time.
 const SET_OUT_WAIT: Duration = Duration::from_secs(1);
-/// Bounds of the window of a run that is not told one.
-const WINDOW_BYTES_MIN: usize = 32 << 20;
-const WINDOW_BYTES_MAX: usize = 4 << 30;
-/// Files of this size are fetched whatever the window.
-const FILE_BYTES_LEAST: usize = 256 << 10;
 /// One read.
 const READ_BYTES: usize = 256 << 10;
 /// Files of a chunk for which it is worth judging how many of them the page cache holds.
 const CACHED_FILES_MIN: usize = 64;
 
 /// The window of files that are fetched.
-pub(super) struct Sweep<'a> {
+pub(crate) struct Sweep<'a, W> {
     /// Batches from the walk.
-    pub(super) incoming: Queue<Batch>,
+    pub(crate) incoming: Queue<Batch<W>>,
     /// Batches for the readers. It holds as many as can be under way.
-    outgoing: &'a Queue<Batch>,
+    outgoing: &'a Queue<Batch<W>>,
     order: ReadOrder,
     limits: Limits,
     bytes: Budget,
     entries: Budget,
-    state: Mutex<State>,
+    state: Mutex<State<W>>,
     changed: Condvar,
     monitor: &'a dyn Monitor,
     cancel: &'a Cancel,
     is_sweeping: AtomicBool,
 }
 
-/// What may be under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
-    /// Content in the page cache that is not in the archive.
-    pub(super) window_bytes: usize,
-    /// Objects that wait for it.
-    pub(super) window_entries: usize,
-    /// Larger files are read by the readers alone.
-    pub(super) file_bytes_max: u64,
-}
-
-impl Limits {
-    /// A file takes at most a part of the window, so that others go on while it waits for them.
-    pub(super) fn new(window_bytes: usize, window_entries: usize, file_bytes_max: usize) -> Limits {
-        let part = (window_bytes / 64).max(FILE_BYTES_LEAST);
-        let file_bytes_max = part.min(file_bytes_max) as u64;
-        Limits { window_bytes, window_entries, file_bytes_max }
-    }
-}
-
-/// The window of a run that is not told one: an eighth of the memory that programs can get.
-pub(super) fn usual_window_bytes() -> usize {
-    let available = machine::counters::memory::Memory::now().map_or(0, |it| it.available_bytes);
-    usize::try_from(available / 8).unwrap_or(usize::MAX).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX)
-}
-
-#[derive(Debug, Default)]
-struct State {
-    batches: InOrder,
+#[derive(Debug)]
+struct State<W> {
+    batches: InOrder<W>,
     reads: Lanes<WaitingRead>,
     /// Since when reads wait for the heads to set out; `None`: they are on their way.
     gathering: Option<Instant>,
@@ -123,21 +93,21 @@ struct State {
 }
 
 /// A large file is read; the sweep goes on when this is dropped.
-pub(super) struct StreamGuard<'a> {
-    state: &'a Mutex<State>,
+pub(crate) struct StreamGuard<'a, W> {
+    state: &'a Mutex<State<W>>,
     changed: &'a Condvar,
 }
 
-impl<'a> Sweep<'a> {
-    pub(super) fn new(
+impl<'a, W: Fetchable> Sweep<'a, W> {
+    pub(crate) fn new(
         order: ReadOrder,
         limits: Limits,
         batches_waiting: usize,
-        outgoing: &'a Queue<Batch>,
+        outgoing: &'a Queue<Batch<W>>,
         monitor: &'a dyn Monitor,
         cancel: &'a Cancel,
-    ) -> Sweep<'a> {
-        let state = State { gathering: Some(Instant::now()), ..State::default() };
+    ) -> Sweep<'a, W> {
+        let state = State::new();
         Sweep {
             incoming: Queue::new(batches_waiting, cancel.clone()),
             outgoing,
@@ -154,25 +124,25 @@ impl<'a> Sweep<'a> {
     }
 
     /// Whether files are fetched: small batches give the window back in small parts then.
-    pub(super) fn is_sweeping(&self) -> bool {
+    pub(crate) fn is_sweeping(&self) -> bool {
         self.is_sweeping.load(Ordering::Relaxed)
     }
 
     /// Keeps the heads where a large file lies.
-    pub(super) fn stream(&self) -> StreamGuard<'_> {
+    pub(crate) fn stream(&self) -> StreamGuard<'_, W> {
         lock(&self.state).streams += 1;
         StreamGuard { state: &self.state, changed: &self.changed }
     }
 
     /// What was read in the order of the disk.
-    pub(super) fn done(&self) -> Option<DiskOrder> {
+    pub(crate) fn done(&self) -> Option<DiskOrder> {
         let state = lock(&self.state);
         let done = DiskOrder { jumps: state.reads.jumps(), ..state.done };
         (done.files > 0).then_some(done)
     }
 
     /// Takes batches from the walk, and decides what is fetched, until all have gone on.
-    pub(super) fn run(&self, account: &mut Account) -> Result<(), BackupError> {
+    pub(crate) fn run(&self, account: &mut Account) -> Result<(), Stopped> {
         let mut judge = Judge::new(self.order);
         while let Some(batches) = self.chunk(account)? {
             let found = self.look_at(&batches, &mut judge, account)?;
@@ -193,7 +163,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// The next batches, as many as are there or come at once; `None` at the end.
-    fn chunk(&self, account: &mut Account) -> Result<Option<Vec<Batch>>, Stopped> {
+    fn chunk(&self, account: &mut Account) -> Result<Option<Vec<Batch<W>>>, Stopped> {
         let Some(first) = self.incoming.pop(account)? else { return Ok(None) };
         let end = Instant::now() + GATHER_WAIT;
         let mut entries = first.works.len();
@@ -209,7 +179,7 @@ impl<'a> Sweep<'a> {
     /// What is to be read for each of the batches.
     fn look_at(
         &self,
-        batches: &[Batch],
+        batches: &[Batch<W>],
         judge: &mut Judge,
         account: &mut Account,
     ) -> Result<Vec<Vec<Found>>, Stopped> {
@@ -300,10 +270,10 @@ impl<'a> Sweep<'a> {
     /// Adds a batch to the window, once it has room.
     fn admit(
         &self,
-        mut batch: Batch,
+        mut batch: Batch<W>,
         found: Vec<Found>,
         account: &mut Account,
-    ) -> Result<(), BackupError> {
+    ) -> Result<(), Stopped> {
         let bytes: u64 = found.iter().map(Found::bytes).sum();
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         let entries = batch.works.len();
@@ -359,7 +329,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Passes on what is complete.
-    fn release(&self, state: &mut MutexGuard<'_, State>) {
+    fn release(&self, state: &mut MutexGuard<'_, State<W>>) {
         while let Some(batch) = state.batches.release() {
             // There is room for as many entries as can be under way.
             let pushed = self.outgoing.try_push(batch);
@@ -369,12 +339,12 @@ impl<'a> Sweep<'a> {
     }
 
     /// One of the threads that fetch. It joins the stage with its first read, and starts the next.
-    pub(super) fn fetch(
+    pub(crate) fn fetch<E: From<Stopped>>(
         &self,
         idle: &mut Account,
         stage: &Arc<Stage>,
-        start_next: &dyn Fn() -> Result<(), BackupError>,
-    ) -> Result<(), BackupError> {
+        start_next: &dyn Fn() -> Result<(), E>,
+    ) -> Result<(), E> {
         let Some(first) = self.next(idle)? else { return Ok(()) };
         start_next()?;
         let mut account = stage.open();
@@ -425,7 +395,19 @@ impl<'a> Sweep<'a> {
     }
 }
 
-impl State {
+impl<W> State<W> {
+    fn new() -> State<W> {
+        State {
+            batches: InOrder::default(),
+            reads: Lanes::default(),
+            gathering: Some(Instant::now()),
+            streams: 0,
+            is_last: false,
+            done: DiskOrder::default(),
+            by_name: (0, 0),
+        }
+    }
+
     /// Counts a file, which come in the order of names.
     fn count(&mut self, found: &Found) {
         self.done.files += 1;
@@ -439,7 +421,7 @@ impl State {
     }
 }
 
-impl Drop for StreamGuard<'_> {
+impl<W> Drop for StreamGuard<'_, W> {
     fn drop(&mut self) {
         let mut state = lock(self.state);
         state.streams -= 1;

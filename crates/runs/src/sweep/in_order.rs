@@ -5,26 +5,32 @@
 
 use std::collections::VecDeque;
 
-use super::super::work::Batch;
+use super::batch::Batch;
 
 /// The batches, from the first that is not released.
-#[derive(Debug, Default)]
-pub(super) struct InOrder {
-    batches: VecDeque<Fetching>,
+#[derive(Debug)]
+pub(super) struct InOrder<W> {
+    batches: VecDeque<Fetching<W>>,
     /// Ticket of the first of them.
     first: u64,
 }
 
 #[derive(Debug)]
-struct Fetching {
-    batch: Batch,
+struct Fetching<W> {
+    batch: Batch<W>,
     /// Reads of it that are not done.
     reads: usize,
 }
 
-impl InOrder {
+impl<W> Default for InOrder<W> {
+    fn default() -> InOrder<W> {
+        InOrder { batches: VecDeque::new(), first: 0 }
+    }
+}
+
+impl<W> InOrder<W> {
     /// Adds the next batch, for which so many reads are to be done.
-    pub(super) fn add(&mut self, batch: Batch, reads: usize) {
+    pub(super) fn add(&mut self, batch: Batch<W>, reads: usize) {
         if self.batches.is_empty() {
             self.first = batch.ticket;
         }
@@ -39,7 +45,7 @@ impl InOrder {
     }
 
     /// The next batch for the readers, if nothing of it is to be done.
-    pub(super) fn release(&mut self) -> Option<Batch> {
+    pub(super) fn release(&mut self) -> Option<Batch<W>> {
         self.batches.front().filter(|first| first.reads == 0)?;
         self.first += 1;
         self.batches.pop_front().map(|fetching| fetching.batch)
@@ -56,12 +62,12 @@ mod tests {
 
     #[test]
     fn a_batch_waits_for_all_before_it() {
-        let mut batches = InOrder::default();
+        let mut batches = InOrder::<()>::default();
         let reads = [2, 0, 1];
         for (ticket, reads) in (7..).zip(reads) {
             batches.add(Batch { ticket, works: Vec::new(), held: None }, reads);
         }
-        let released = |batches: &mut InOrder| -> Vec<u64> {
+        let released = |batches: &mut InOrder<()>| -> Vec<u64> {
             std::iter::from_fn(|| batches.release()).map(|batch| batch.ticket).collect()
         };
         batches.done(9);

@@ -1,0 +1,83 @@
+//! In which order files are read, and how much may be under way.
+
+use super::{CHUNK_ENTRIES, SWEEP_THREADS};
+
+/// The order in which files are read. What is made of them has the order of their names in any
+/// case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadOrder {
+    /// By address on a disk with heads, which a short look at the beginning finds out; else by
+    /// name.
+    #[default]
+    Auto,
+    /// As they are needed.
+    Name,
+    /// By inode number: on many file systems near the order of addresses.
+    Inode,
+    /// By the address of each extent, where the file system tells it; else by inode number.
+    Physical,
+}
+
+/// Files of this size are fetched whatever the window.
+const FILE_BYTES_LEAST: usize = 256 << 10;
+/// Bounds of the window of a run that is not told one.
+const WINDOW_BYTES_MIN: usize = 32 << 20;
+const WINDOW_BYTES_MAX: usize = 4 << 30;
+/// Most entries in the window of what is fetched: at 30 KB for each, a gigabyte.
+pub(crate) const WINDOW_ENTRIES: usize = 32 << 10;
+/// A smaller one is none: it brings less than what else would be given up for it.
+const WINDOW_ENTRIES_LEAST: usize = 1024;
+
+/// What may be under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Content in the page cache whose turn has not come.
+    pub(super) window_bytes: usize,
+    /// Objects that wait for it.
+    pub(super) window_entries: usize,
+    /// Larger files are not fetched.
+    pub(super) file_bytes_max: u64,
+}
+
+impl Limits {
+    /// A file takes at most a part of the window, so that others go on while it waits for them.
+    /// Without a size of the window it is the usual one.
+    pub(crate) fn new(
+        window_bytes: Option<usize>,
+        window_entries: usize,
+        file_bytes_max: usize,
+    ) -> Limits {
+        let window_bytes = window_bytes.unwrap_or_else(usual_window_bytes);
+        let part = (window_bytes / 64).max(FILE_BYTES_LEAST);
+        let file_bytes_max = part.min(file_bytes_max) as u64;
+        Limits { window_bytes, window_entries, file_bytes_max }
+    }
+
+    /// Larger files are not fetched.
+    pub(crate) fn file_bytes_max(&self) -> u64 {
+        self.file_bytes_max
+    }
+}
+
+/// Half the entries of a window, as fewer files may be open; 0 where that would be too few.
+pub(crate) fn halved(window_entries: usize) -> usize {
+    let half = window_entries / 2;
+    if half < WINDOW_ENTRIES_LEAST { 0 } else { half }
+}
+
+/// Most descriptors that a window of so many entries keeps open: every entry may be in a folder of
+/// its own, and what is looked at together ends with a whole batch.
+pub(crate) fn descriptors(window_entries: usize, batch_entries: usize) -> usize {
+    match window_entries {
+        0 => 0,
+        entries => entries + CHUNK_ENTRIES + batch_entries + SWEEP_THREADS,
+    }
+}
+
+/// The window of a run that is not told one: an eighth of the memory that this program can get.
+fn usual_window_bytes() -> usize {
+    let available = machine::counters::memory::Memory::now().map_or(0, |it| it.available_bytes);
+    let left = machine::control_groups::memory_left_bytes();
+    let available = left.map_or(available, |left| left.min(available));
+    usize::try_from(available / 8).unwrap_or(usize::MAX).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX)
+}
