@@ -29,19 +29,20 @@ use std::time::{Duration, Instant};
 
 use base::failures::lock;
 use flow::account::{Account, Stage, ThreadState};
-use flow::budget::Budget;
+use flow::budget::{Budget, Loan};
 use flow::cancel::{Cancel, Stopped};
 use flow::monitor::{Level, Monitor, Notice};
 use flow::queue::Queue;
 use flow::run::DiskOrder;
 
 pub(crate) use batch::{Batch, Fetchable, Held};
+use batch::{Folders, LastFolder};
 use found::{Candidate, Found, Sample};
 use in_order::InOrder;
 use judge::{JUMP_BYTES, Judge, Looked, SAMPLE_FILES, Verdict};
 use lanes::{Lanes, WaitingRead};
 pub use limits::ReadOrder;
-pub(crate) use limits::{Limits, WINDOW_ENTRIES, descriptors, halved};
+pub(crate) use limits::{Limits, WINDOW_ENTRIES, WINDOW_FOLDERS, descriptors, halved};
 
 /// Threads that fetch: requests that the disk can choose from. A drive's own queue holds 32.
 pub(crate) const SWEEP_THREADS: usize = 16;
@@ -55,6 +56,8 @@ const GATHER_WAIT: Duration = Duration::from_millis(200);
 const SET_OUT_READS: usize = 1024;
 /// They set out with fewer after this time.
 const SET_OUT_WAIT: Duration = Duration::from_secs(1);
+/// What an entry takes of the window where nothing is fetched: a shorter queue keeps readers busy.
+const WEIGHT_AS_THEY_COME: usize = 8;
 /// One read.
 const READ_BYTES: usize = 256 << 10;
 /// Files of a chunk for which it is worth judging how many of them the page cache holds.
@@ -70,6 +73,7 @@ pub(crate) struct Sweep<'a, W> {
     limits: Limits,
     bytes: Budget,
     entries: Budget,
+    folders: Budget,
     state: Mutex<State<W>>,
     changed: Condvar,
     monitor: &'a dyn Monitor,
@@ -114,7 +118,8 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
             order,
             limits,
             bytes: Budget::new(limits.window_bytes, cancel.clone()),
-            entries: Budget::new(limits.window_entries, cancel.clone()),
+            entries: Budget::new(WINDOW_ENTRIES, cancel.clone()),
+            folders: Budget::new(limits.window_folders, cancel.clone()),
             state: Mutex::new(state),
             changed: Condvar::new(),
             monitor,
@@ -144,10 +149,11 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
     /// Takes batches from the walk, and decides what is fetched, until all have gone on.
     pub(crate) fn run(&self, account: &mut Account) -> Result<(), Stopped> {
         let mut judge = Judge::new(self.order);
+        let mut last_folder = None;
         while let Some(batches) = self.chunk(account)? {
             let found = self.look_at(&batches, &mut judge, account)?;
             for (batch, found) in batches.into_iter().zip(found) {
-                self.admit(batch, found, account)?;
+                self.admit(batch, found, &mut last_folder, account)?;
             }
         }
         let mut state = lock(&self.state);
@@ -234,7 +240,7 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         }
         let Some(sample) = Sample::of(found) else { return Ok(()) };
         // What readers have in hand would move the heads meanwhile.
-        drop(self.entries.take(self.limits.window_entries, account)?);
+        drop(self.entries.take(WINDOW_ENTRIES, account)?);
         let looked = sample.look();
         let has_heads = looked.has_heads();
         if has_heads == Some(true) {
@@ -272,6 +278,7 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         &self,
         mut batch: Batch<W>,
         found: Vec<Found>,
+        last_folder: &mut LastFolder,
         account: &mut Account,
     ) -> Result<(), Stopped> {
         let bytes: u64 = found.iter().map(Found::bytes).sum();
@@ -279,21 +286,11 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         let entries = batch.works.len();
         let mut fetched = vec![false; if found.is_empty() { 0 } else { entries }];
         found.iter().filter(|it| it.is_cold).for_each(|it| fetched[it.number] = true);
-        let held = match (self.bytes.try_take(bytes), self.entries.try_take(entries)) {
-            (Some(bytes), Some(entries)) => Held::new(bytes, entries, fetched),
-            (bytes_now, entries_now) => {
-                self.set_out();
-                let entries = match entries_now {
-                    Some(entries) => entries,
-                    None => self.entries.take(entries, account)?,
-                };
-                let bytes = match bytes_now {
-                    Some(bytes) => bytes,
-                    None => self.bytes.take(bytes, account)?,
-                };
-                Held::new(bytes, entries, fetched)
-            }
-        };
+        let folders = self.folders_of(&batch, last_folder, account)?;
+        let weight = if self.is_sweeping() { 1 } else { WEIGHT_AS_THEY_COME };
+        let entries = self.room(&self.entries, entries * weight, account)?;
+        let bytes = self.room(&self.bytes, bytes, account)?;
+        let held = Held::new(bytes, entries, folders, fetched);
         batch.held = Some(Arc::new(held));
         let ticket = batch.ticket;
         let mut state = lock(&self.state);
@@ -320,6 +317,34 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
             self.changed.notify_all();
         }
         Ok(())
+    }
+
+    /// Room for the folders of a batch. Those of one folder share it.
+    fn folders_of(
+        &self,
+        batch: &Batch<W>,
+        last: &mut LastFolder,
+        account: &mut Account,
+    ) -> Result<Folders, Stopped> {
+        let (count, begins_in_last) = batch.folders(last.as_ref().map(|(folder, _)| folder));
+        let shared = last.as_ref().filter(|_| begins_in_last).map(|(_, loan)| Arc::clone(loan));
+        if count == 0 {
+            return Ok([shared, None]);
+        }
+        // What it is counted with goes before more is taken.
+        *last = None;
+        let own = Arc::new(self.room(&self.folders, count, account)?);
+        *last = batch.last_folder().map(|folder| (Arc::clone(folder), Arc::clone(&own)));
+        Ok([shared, Some(own)])
+    }
+
+    /// Takes room in the window. The heads go where it has to be waited for.
+    fn room(&self, budget: &Budget, amount: usize, account: &mut Account) -> Result<Loan, Stopped> {
+        if let Some(loan) = budget.try_take(amount) {
+            return Ok(loan);
+        }
+        self.set_out();
+        budget.take(amount, account)
     }
 
     /// Lets the heads go with what is there.

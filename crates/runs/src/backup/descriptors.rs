@@ -9,7 +9,7 @@ use flow::monitor::{Level, Monitor, Notice};
 use tree::{BATCH_ITEMS_MAX, LookAheadLimits};
 
 use super::placed::{PLACED_THREADS, PLACED_WAITING};
-use crate::sweep::{self, ReadOrder, WINDOW_ENTRIES};
+use crate::sweep::{self, ReadOrder, WINDOW_FOLDERS};
 
 /// What may be in progress at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub(super) struct InHand {
     pub(super) placed_waiting: usize,
     pub(super) placed_threads: usize,
     pub(super) look_ahead: LookAheadLimits,
-    /// Most entries whose content is fetched in the order of the disk; 0: none is.
-    pub(super) window_entries: usize,
+    /// Most folders of files that are fetched in the order of the disk; 0: none is.
+    pub(super) window_folders: usize,
 }
 
 /// Default number of reading threads, which keeps a solid-state disk busy with small files. On a
@@ -50,16 +50,16 @@ impl InHand {
             placed_waiting: PLACED_WAITING,
             placed_threads: PLACED_THREADS,
             look_ahead: LookAheadLimits::default(),
-            window_entries: if order == ReadOrder::Name { 0 } else { WINDOW_ENTRIES },
+            window_folders: if order == ReadOrder::Name { 0 } else { WINDOW_FOLDERS },
         };
         let limit = machine::open_files::limit();
         let open = machine::open_files::open_now();
         let fitting = wanted.fit(limit.saturating_sub(open));
         if fitting != wanted {
             let text = format!(
-                "{} readers, batches of {} entries and up to {} entries ahead in the order of the \
+                "{} readers, batches of {} entries and up to {} folders ahead in the order of the \
                  disk, since {limit} files may be open at once",
-                fitting.read_threads, fitting.batch_items, fitting.window_entries
+                fitting.read_threads, fitting.batch_items, fitting.window_folders
             );
             monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
         }
@@ -71,8 +71,8 @@ impl InHand {
         let mut now = self;
         while now.descriptors() > limit {
             let before = now;
-            if now.window_entries > 0 {
-                now.window_entries = sweep::halved(now.window_entries);
+            if now.window_folders > 0 {
+                now.window_folders = sweep::halved(now.window_folders);
             } else if now.batches_waiting > 8 {
                 now.batches_waiting /= 2;
             } else if now.placed_waiting > 8 {
@@ -110,7 +110,7 @@ impl InHand {
         let reading = self.read_threads * (2 * self.batch_items + OF_A_READER);
         // The reader that passed them on has taken its next batch.
         let placed = self.placed_waiting + self.placed_threads;
-        let window = sweep::descriptors(self.window_entries, self.batch_items);
+        let window = sweep::descriptors(self.window_folders, self.batch_items);
         OTHERS + scan + waiting + reading + placed + window
     }
 }
@@ -132,7 +132,7 @@ mod tests {
             open_levels: 32,
             batch_items: BATCH_ITEMS_MAX,
         },
-        window_entries: WINDOW_ENTRIES,
+        window_folders: WINDOW_FOLDERS,
     };
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         let parts = |it: InHand| {
             let directories = it.look_ahead.directories;
             [
-                it.window_entries + 1,
+                it.window_folders + 1,
                 it.batches_waiting,
                 it.placed_waiting,
                 it.batch_items,

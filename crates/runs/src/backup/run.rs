@@ -40,7 +40,7 @@ use super::{ArchiveSize, compressor, index};
 use crate::destination::{DestinationError, Output};
 use crate::expected;
 use crate::report::ListReport;
-use crate::sweep::{Limits, SWEEP_THREADS, Sweep};
+use crate::sweep::{Limits, SWEEP_THREADS, Sweep, WINDOW_ENTRIES};
 
 /// Objects of a batch while readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
@@ -272,7 +272,8 @@ impl Run<'_> {
         self.begin_archive(producer)?;
         let read_threads = self.in_hand.read_threads;
         let group_bytes_max = group_bytes_max(producer);
-        let waiting = self.in_hand.batches_waiting + self.in_hand.window_entries;
+        let has_window = self.in_hand.window_folders > 0;
+        let waiting = self.in_hand.batches_waiting + if has_window { WINDOW_ENTRIES } else { 0 };
         let batches = Queue::new(waiting, self.cancel.clone());
         let shared = reader::Shared {
             sweep: self.sweep(&batches, group_bytes_max),
@@ -337,12 +338,12 @@ impl Run<'_> {
         batches: &'b Queue<Batch>,
         file_bytes_max: usize,
     ) -> Option<Sweep<'b, Work>> {
-        let InHand { batches_waiting, window_entries, .. } = self.in_hand;
-        if window_entries == 0 {
+        let InHand { batches_waiting, window_folders, .. } = self.in_hand;
+        if window_folders == 0 {
             return None;
         }
         let window_bytes = self.options.read_window_bytes;
-        let limits = Limits::new(window_bytes, window_entries, file_bytes_max);
+        let limits = Limits::new(window_bytes, window_folders, file_bytes_max);
         let order = self.options.read_order;
         Some(Sweep::new(order, limits, batches_waiting, batches, self.monitor, self.cancel))
     }

@@ -23,6 +23,13 @@ pub(super) enum Work {
 }
 
 impl Fetchable for Work {
+    fn entry(&self) -> Option<&Entry> {
+        match self {
+            Work::Entry(entry) | Work::Folder { entry, .. } => Some(entry),
+            Work::Problem(_) | Work::Relink(_) => None,
+        }
+    }
+
     fn file(&self) -> Option<&Entry> {
         match self {
             Work::Entry(entry) => Some(entry),

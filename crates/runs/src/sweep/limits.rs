@@ -23,18 +23,21 @@ const FILE_BYTES_LEAST: usize = 256 << 10;
 /// Bounds of the window of a run that is not told one.
 const WINDOW_BYTES_MIN: usize = 32 << 20;
 const WINDOW_BYTES_MAX: usize = 4 << 30;
-/// Most entries in the window of what is fetched: at 30 KB for each, a gigabyte.
-pub(crate) const WINDOW_ENTRIES: usize = 32 << 10;
-/// A smaller one is none: it brings less than what else would be given up for it.
-const WINDOW_ENTRIES_LEAST: usize = 1024;
+/// Most entries in the window of what is fetched: at 30 KB for each, four gigabytes. They take some
+/// 40 MB of memory.
+pub(crate) const WINDOW_ENTRIES: usize = 128 << 10;
+/// Most folders in which they are: each is kept open.
+pub(crate) const WINDOW_FOLDERS: usize = 32 << 10;
+/// Fewer are none: that brings less than what else would be given up for it.
+const WINDOW_FOLDERS_LEAST: usize = 1024;
 
 /// What may be under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Content in the page cache whose turn has not come.
     pub(super) window_bytes: usize,
-    /// Objects that wait for it.
-    pub(super) window_entries: usize,
+    /// Folders of the objects that wait for it.
+    pub(super) window_folders: usize,
     /// Larger files are not fetched.
     pub(super) file_bytes_max: u64,
 }
@@ -44,13 +47,13 @@ impl Limits {
     /// Without a size of the window it is the usual one.
     pub(crate) fn new(
         window_bytes: Option<usize>,
-        window_entries: usize,
+        window_folders: usize,
         file_bytes_max: usize,
     ) -> Limits {
         let window_bytes = window_bytes.unwrap_or_else(usual_window_bytes);
         let part = (window_bytes / 64).max(FILE_BYTES_LEAST);
         let file_bytes_max = part.min(file_bytes_max) as u64;
-        Limits { window_bytes, window_entries, file_bytes_max }
+        Limits { window_bytes, window_folders, file_bytes_max }
     }
 
     /// Larger files are not fetched.
@@ -59,18 +62,18 @@ impl Limits {
     }
 }
 
-/// Half the entries of a window, as fewer files may be open; 0 where that would be too few.
-pub(crate) fn halved(window_entries: usize) -> usize {
-    let half = window_entries / 2;
-    if half < WINDOW_ENTRIES_LEAST { 0 } else { half }
+/// Half the folders of a window, as fewer files may be open; 0 where that would be too few.
+pub(crate) fn halved(window_folders: usize) -> usize {
+    let half = window_folders / 2;
+    if half < WINDOW_FOLDERS_LEAST { 0 } else { half }
 }
 
-/// Most descriptors that a window of so many entries keeps open: every entry may be in a folder of
-/// its own, and what is looked at together ends with a whole batch.
-pub(crate) fn descriptors(window_entries: usize, batch_entries: usize) -> usize {
-    match window_entries {
+/// Most descriptors that a window of so many folders keeps open. What is looked at together, and
+/// ends with a whole batch, may have a folder for each entry.
+pub(crate) fn descriptors(window_folders: usize, batch_entries: usize) -> usize {
+    match window_folders {
         0 => 0,
-        entries => entries + CHUNK_ENTRIES + batch_entries + SWEEP_THREADS,
+        folders => folders + CHUNK_ENTRIES + batch_entries + SWEEP_THREADS,
     }
 }
 

@@ -23,6 +23,7 @@ use super::options::VerifyOptions;
 use crate::selection::without_root;
 use crate::sweep::{
     self, Batch, Fetchable, Held, Limits, ReadOrder, SWEEP_THREADS, Sweep, WINDOW_ENTRIES,
+    WINDOW_FOLDERS,
 };
 
 /// Entries of a batch.
@@ -44,6 +45,10 @@ pub(crate) struct Wanted {
 }
 
 impl Fetchable for Wanted {
+    fn entry(&self) -> Option<&Entry> {
+        self.entry.as_ref()
+    }
+
     fn file(&self) -> Option<&Entry> {
         self.entry.as_ref()
     }
@@ -52,7 +57,7 @@ impl Fetchable for Wanted {
 /// Batches whose files were fetched, in the order of the archive.
 pub(crate) struct Fetched {
     queue: Queue<Batch<Wanted>>,
-    window_entries: usize,
+    window_folders: usize,
 }
 
 /// The files that are fetched ahead.
@@ -72,12 +77,13 @@ impl Fetched {
         let used = machine::open_files::open_now() + OTHERS + workers * OF_A_WORKER;
         let left = machine::open_files::limit().saturating_sub(used);
         let is_by_name = options.read_order == ReadOrder::Name || options.against.is_none();
-        let mut window_entries = if is_by_name { 0 } else { WINDOW_ENTRIES };
-        while sweep::descriptors(window_entries, BATCH_ENTRIES) > left {
-            window_entries = sweep::halved(window_entries);
+        let mut window_folders = if is_by_name { 0 } else { WINDOW_FOLDERS };
+        while sweep::descriptors(window_folders, BATCH_ENTRIES) > left {
+            window_folders = sweep::halved(window_folders);
         }
-        let queue = Queue::new(window_entries + BATCHES_WAITING, cancel.clone());
-        Fetched { queue, window_entries }
+        let waiting = if window_folders == 0 { 0 } else { WINDOW_ENTRIES };
+        let queue = Queue::new(waiting + BATCHES_WAITING, cancel.clone());
+        Fetched { queue, window_folders }
     }
 }
 
@@ -90,9 +96,9 @@ impl<'a> Ahead<'a> {
         monitor: &'a dyn Monitor,
         cancel: &'a Cancel,
     ) -> Option<Ahead<'a>> {
-        let Fetched { queue, window_entries } = fetched;
-        let against = options.against.as_deref().filter(|_| *window_entries > 0)?;
-        let limits = Limits::new(options.read_window_bytes, *window_entries, FILE_BYTES_MAX);
+        let Fetched { queue, window_folders } = fetched;
+        let against = options.against.as_deref().filter(|_| *window_folders > 0)?;
+        let limits = Limits::new(options.read_window_bytes, *window_folders, FILE_BYTES_MAX);
         let order = options.read_order;
         Some(Ahead {
             index,
