@@ -42,7 +42,7 @@ use in_order::InOrder;
 use judge::{JUMP_BYTES, Judge, Looked, SAMPLE_FILES, Verdict};
 use lanes::{Lanes, WaitingRead};
 pub use limits::ReadOrder;
-pub(crate) use limits::{Limits, WINDOW_ENTRIES, WINDOW_FOLDERS, descriptors, halved};
+pub(crate) use limits::{Limits, WINDOW_FOLDERS, descriptors, halved};
 
 /// Threads that fetch: requests that the disk can choose from. A drive's own queue holds 32.
 pub(crate) const SWEEP_THREADS: usize = 16;
@@ -118,7 +118,7 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
             order,
             limits,
             bytes: Budget::new(limits.window_bytes, cancel.clone()),
-            entries: Budget::new(WINDOW_ENTRIES, cancel.clone()),
+            entries: Budget::new(limits.window_entries, cancel.clone()),
             folders: Budget::new(limits.window_folders, cancel.clone()),
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -240,7 +240,7 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         }
         let Some(sample) = Sample::of(found) else { return Ok(()) };
         // What readers have in hand would move the heads meanwhile.
-        drop(self.entries.take(WINDOW_ENTRIES, account)?);
+        drop(self.entries.take(self.limits.window_entries, account)?);
         let looked = sample.look();
         let has_heads = looked.has_heads();
         if has_heads == Some(true) {

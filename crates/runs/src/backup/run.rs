@@ -40,7 +40,7 @@ use super::{ArchiveSize, compressor, index};
 use crate::destination::{DestinationError, Output};
 use crate::expected;
 use crate::report::ListReport;
-use crate::sweep::{Limits, SWEEP_THREADS, Sweep, WINDOW_ENTRIES};
+use crate::sweep::{Limits, SWEEP_THREADS, Sweep};
 
 /// Objects of a batch while readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
@@ -272,11 +272,12 @@ impl Run<'_> {
         self.begin_archive(producer)?;
         let read_threads = self.in_hand.read_threads;
         let group_bytes_max = group_bytes_max(producer);
-        let has_window = self.in_hand.window_folders > 0;
-        let waiting = self.in_hand.batches_waiting + if has_window { WINDOW_ENTRIES } else { 0 };
+        let window = self.options.read_window_bytes;
+        let limits = Limits::new(window, self.in_hand.window_folders, group_bytes_max);
+        let waiting = self.in_hand.batches_waiting + limits.as_ref().map_or(0, Limits::batches);
         let batches = Queue::new(waiting, self.cancel.clone());
         let shared = reader::Shared {
-            sweep: self.sweep(&batches, group_bytes_max),
+            sweep: limits.map(|limits| self.sweep(limits, &batches)),
             batches: &batches,
             placed: Queue::new(self.in_hand.placed_waiting, self.cancel.clone()),
             turnstile: Turnstile::new(self.cancel.clone()),
@@ -331,21 +332,10 @@ impl Run<'_> {
         self.end_archive(producer)
     }
 
-    /// The window of files that are fetched in the order of the disk, unless that of names is asked
-    /// for.
-    fn sweep<'b>(
-        &'b self,
-        batches: &'b Queue<Batch>,
-        file_bytes_max: usize,
-    ) -> Option<Sweep<'b, Work>> {
-        let InHand { batches_waiting, window_folders, .. } = self.in_hand;
-        if window_folders == 0 {
-            return None;
-        }
-        let window_bytes = self.options.read_window_bytes;
-        let limits = Limits::new(window_bytes, window_folders, file_bytes_max);
-        let order = self.options.read_order;
-        Some(Sweep::new(order, limits, batches_waiting, batches, self.monitor, self.cancel))
+    /// The window of files that are fetched in the order of the disk.
+    fn sweep<'b>(&'b self, limits: Limits, batches: &'b Queue<Batch>) -> Sweep<'b, Work> {
+        let (order, waiting) = (self.options.read_order, self.in_hand.batches_waiting);
+        Sweep::new(order, limits, waiting, batches, self.monitor, self.cancel)
     }
 
     /// The mark at the front of the archive. A segment on tape has a label instead.

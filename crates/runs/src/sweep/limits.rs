@@ -23,9 +23,12 @@ const FILE_BYTES_LEAST: usize = 256 << 10;
 /// Bounds of the window of a run that is not told one.
 const WINDOW_BYTES_MIN: usize = 32 << 20;
 const WINDOW_BYTES_MAX: usize = 4 << 30;
-/// Most entries in the window of what is fetched: at 30 KB for each, four gigabytes. They take some
-/// 40 MB of memory.
-pub(crate) const WINDOW_ENTRIES: usize = 128 << 10;
+/// For so many bytes of the window there may be an entry in it: these take a hundredth of its
+/// memory then.
+const ENTRY_BYTES: usize = 32 << 10;
+/// Bounds of the entries in the window.
+const WINDOW_ENTRIES_MIN: usize = 32 << 10;
+const WINDOW_ENTRIES_MAX: usize = 4 << 20;
 /// Most folders in which they are: each is kept open.
 pub(crate) const WINDOW_FOLDERS: usize = 32 << 10;
 /// Fewer are none: that brings less than what else would be given up for it.
@@ -36,7 +39,9 @@ const WINDOW_FOLDERS_LEAST: usize = 1024;
 pub(crate) struct Limits {
     /// Content in the page cache whose turn has not come.
     pub(super) window_bytes: usize,
-    /// Folders of the objects that wait for it.
+    /// Objects that wait for it.
+    pub(super) window_entries: usize,
+    /// Folders of these objects.
     pub(super) window_folders: usize,
     /// Larger files are not fetched.
     pub(super) file_bytes_max: u64,
@@ -44,16 +49,24 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// A file takes at most a part of the window, so that others go on while it waits for them.
-    /// Without a size of the window it is the usual one.
+    /// Without a size of the window it is the usual one; without folders there is none.
     pub(crate) fn new(
         window_bytes: Option<usize>,
         window_folders: usize,
         file_bytes_max: usize,
-    ) -> Limits {
+    ) -> Option<Limits> {
         let window_bytes = window_bytes.unwrap_or_else(usual_window_bytes);
         let part = (window_bytes / 64).max(FILE_BYTES_LEAST);
         let file_bytes_max = part.min(file_bytes_max) as u64;
-        Limits { window_bytes, window_folders, file_bytes_max }
+        let entries = window_bytes / ENTRY_BYTES;
+        let window_entries = entries.clamp(WINDOW_ENTRIES_MIN, WINDOW_ENTRIES_MAX);
+        let limits = Limits { window_bytes, window_entries, window_folders, file_bytes_max };
+        (window_folders > 0).then_some(limits)
+    }
+
+    /// Most batches that come out of the window before they are taken.
+    pub(crate) fn batches(&self) -> usize {
+        self.window_entries
     }
 
     /// Larger files are not fetched.

@@ -22,8 +22,7 @@ use tree::{Entry, LiveEntries};
 use super::options::VerifyOptions;
 use crate::selection::without_root;
 use crate::sweep::{
-    self, Batch, Fetchable, Held, Limits, ReadOrder, SWEEP_THREADS, Sweep, WINDOW_ENTRIES,
-    WINDOW_FOLDERS,
+    self, Batch, Fetchable, Held, Limits, ReadOrder, SWEEP_THREADS, Sweep, WINDOW_FOLDERS,
 };
 
 /// Entries of a batch.
@@ -57,7 +56,8 @@ impl Fetchable for Wanted {
 /// Batches whose files were fetched, in the order of the archive.
 pub(crate) struct Fetched {
     queue: Queue<Batch<Wanted>>,
-    window_folders: usize,
+    /// `None`: nothing is fetched.
+    limits: Option<Limits>,
 }
 
 /// The files that are fetched ahead.
@@ -81,9 +81,9 @@ impl Fetched {
         while sweep::descriptors(window_folders, BATCH_ENTRIES) > left {
             window_folders = sweep::halved(window_folders);
         }
-        let waiting = if window_folders == 0 { 0 } else { WINDOW_ENTRIES };
-        let queue = Queue::new(waiting + BATCHES_WAITING, cancel.clone());
-        Fetched { queue, window_folders }
+        let limits = Limits::new(options.read_window_bytes, window_folders, FILE_BYTES_MAX);
+        let waiting = BATCHES_WAITING + limits.as_ref().map_or(0, Limits::batches);
+        Fetched { queue: Queue::new(waiting, cancel.clone()), limits }
     }
 }
 
@@ -96,9 +96,8 @@ impl<'a> Ahead<'a> {
         monitor: &'a dyn Monitor,
         cancel: &'a Cancel,
     ) -> Option<Ahead<'a>> {
-        let Fetched { queue, window_folders } = fetched;
-        let against = options.against.as_deref().filter(|_| *window_folders > 0)?;
-        let limits = Limits::new(options.read_window_bytes, *window_folders, FILE_BYTES_MAX);
+        let (queue, limits) = (&fetched.queue, fetched.limits?);
+        let against = options.against.as_deref()?;
         let order = options.read_order;
         Some(Ahead {
             index,
