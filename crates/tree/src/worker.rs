@@ -9,8 +9,8 @@
 //! in the directory; see [`crate::folder`].
 //!
 //! Several workers write at once. Each keeps its last directories open. The kernel locks a
-//! directory for every name made in it, so workers are fastest if no two of them work in one
-//! directory. Correctness does not depend on it.
+//! directory for every name made in it, so workers are a little faster if no two of them work in
+//! one directory. Correctness does not depend on it.
 
 use std::borrow::Cow;
 use std::os::fd::AsFd;
