@@ -4,12 +4,11 @@
 //! read --> ring --> [decompress --> ring] --> parse --> create (several workers)
 //! ```
 //!
-//! The parsing thread goes through the archive and passes members to workers. All members of one
-//! directory go to the same worker, in order: the kernel takes a lock per directory, and of two
-//! members of one name the later must win. Small files travel in batches with their content on loan
-//! from the ring, large ones piece by piece. What depends on something else (a hard link on its
-//! target, a directory that replaces a file) waits, so the outcome does not depend on the number of
-//! workers; see `order`.
+//! The parsing thread goes through the archive and passes members to workers. Small files travel in
+//! batches with their content on loan from the ring, and are written in the order of the archive,
+//! so that they lie in that order on the disk; large ones travel piece by piece. What depends on
+//! something else (a hard link on its target, a directory that replaces a file) waits, so the
+//! outcome does not depend on the number of workers; see `order`.
 //!
 //! Damage is reported and the run continues. A file with incomplete content never gets its name:
 //! its data are kept as `NAME.incomplete`, or removed if the file would have replaced another. A

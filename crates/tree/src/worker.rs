@@ -8,9 +8,8 @@
 //! Objects that have a name from the start are made in a place that depends on who can change names
 //! in the directory; see [`crate::folder`].
 //!
-//! Several workers write at once. Each keeps its last directories open. The kernel locks a
-//! directory for every name made in it, so workers are fastest if no two of them work in one
-//! directory. Correctness does not depend on it.
+//! Several workers write at once, also in one directory. Each keeps its last directories open. The
+//! kernel locks a directory for every name made in it.
 
 use std::borrow::Cow;
 use std::os::fd::AsFd;
@@ -35,7 +34,7 @@ use crate::metadata::{Metadata, MetadataPart, MetadataProblem, Owners, Privilege
 use crate::placing::{Over, Placed, clear_directory, link_file};
 use crate::resolve::{Missing, Refusal, ResolveError, checked, split};
 use crate::restore_error::RestoreError;
-use crate::restore_file::{Home, RestoreFile};
+use crate::restore_file::{Home, Reserved, RestoreFile};
 
 /// Makes objects in a [`Destination`]. Every thread has its own.
 #[derive(Debug)]
@@ -121,6 +120,7 @@ impl Worker {
             let (descriptor, home) = make_file(folder, name, mode, over)?;
             Ok(Ok(Created::File(RestoreFile {
                 destination: Arc::clone(&destination),
+                reserved: Reserved::of(&descriptor, member),
                 descriptor,
                 home,
                 overwrite: worker.overwrite,

@@ -310,3 +310,62 @@ impl Supply for ExcerptSupply {
         next.is_none_or(|member| member.start >= end_bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backup::{BackupOptions, backup};
+    use crate::read::ranges::plan;
+    use crate::selection::Selection;
+    use device::source::Source;
+    use flow::cancel::Cancel;
+    use flow::monitor::Silent;
+    use testkit::samples::noise;
+
+    const FILES: usize = 20;
+
+    /// An archive of files of 3 MB, and of a link to the seventh that comes behind all of them.
+    fn archive(folder: &std::path::Path, compression: &str) -> IndexFile {
+        let tree = folder.join("tree");
+        std::fs::create_dir(&tree).unwrap();
+        for file in 0..FILES {
+            std::fs::write(tree.join(format!("f{file:02}")), noise(file as u64, 3 << 20)).unwrap();
+        }
+        std::fs::hard_link(tree.join("f06"), tree.join("link")).unwrap();
+        let target = folder.join("archive");
+        let options = BackupOptions {
+            sources: vec![tree],
+            target: target.clone().into(),
+            compression: compression.parse().unwrap(),
+            ..Default::default()
+        };
+        backup(&options, &Silent, &Cancel::new()).unwrap();
+        IndexFile::find(&Source::open(target.as_os_str()).unwrap()).unwrap()
+    }
+
+    /// What is read of the source for files of these names below the tree.
+    fn source(index: &IndexFile, tree: &std::path::Path, names: &[&str]) -> Vec<Range<u64>> {
+        let path = |name: &&str| tree.join(name).into_os_string().into_encoded_bytes();
+        let selection = Selection::new(names.iter().map(path));
+        let plan = plan(|| index.files(), &selection, 0).unwrap();
+        let excerpt = Excerpt::new(index, &plan).unwrap();
+        excerpt.source.iter().map(|range| range.start.bytes()..range.end.bytes()).collect()
+    }
+
+    /// A disk with heads passes over the archive once, whatever the order of the paths, and also
+    /// for a link whose content comes long before it.
+    #[test]
+    fn a_few_files_are_read_in_the_order_of_the_source() {
+        for compression in ["none", "zstd:1"] {
+            let folder = tempfile::tempdir().unwrap();
+            let index = archive(folder.path(), compression);
+            let tree = folder.path().join("tree");
+            let orders = [["f12", "link", "f00"], ["link", "f00", "f12"], ["f00", "f12", "link"]];
+            let read = orders.map(|names| source(&index, &tree, &names));
+            assert!(read[0].len() >= 3, "{compression}: {:?}", read[0]);
+            let ascends = |pair: &[Range<u64>]| pair[0].end < pair[1].start;
+            assert!(read[0].windows(2).all(ascends), "{compression}: {:?}", read[0]);
+            assert!(read.iter().all(|other| *other == read[0]), "{compression}: {read:?}");
+        }
+    }
+}

@@ -234,6 +234,21 @@ mod tests {
         assert_eq!(plan.stand_ins.link_of(b"a/two"), None);
     }
 
+    /// A disk with heads then passes over the archive once.
+    #[test]
+    fn ranges_ascend_in_whatever_order_paths_are_given() {
+        let paths = ["b/five", "a/one", "a/two", "b/three", "b/four"];
+        for first in 0..paths.len() {
+            for last in (0..paths.len()).filter(|last| *last != first) {
+                let (forth, back) = ([paths[first], paths[last]], [paths[last], paths[first]]);
+                let plan = planned(&sample(), &forth, 0);
+                assert_eq!(plan, planned(&sample(), &back, 0), "{forth:?}");
+                let is_apart = |pair: &[Range<ArchiveOffset>]| pair[0].end < pair[1].start;
+                assert!(plan.ranges.windows(2).all(is_apart), "{forth:?}: {:?}", plan.ranges);
+            }
+        }
+    }
+
     #[test]
     fn there_are_never_more_ranges_than_the_limit_and_none_is_lost() {
         let records: Vec<_> = (0..200_000u64)

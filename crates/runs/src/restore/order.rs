@@ -2,19 +2,19 @@
 //!
 //! With these rules the outcome is that of one thread that goes through the archive in order:
 //!
-//! - All objects of one directory go to one worker, first in, first out: the worker with least to
-//!   do when the directory first appeared.
+//! - Small files go in batches, and large ones in pieces, to the worker with least to do. Batches
+//!   are written in the order of the archive (see `workers`).
 //! - The parsing thread creates directories at once, so they exist before their content.
-//! - The parsing thread creates a hard link after the workers of its target and of its own
-//!   directory have finished all earlier jobs.
-//! - If a directory may collide with another object of its name in progress (in an archive that
-//!   holds both), everything in progress is waited for. A bit table of hashed paths answers whether
-//!   it may: a false yes costs a short wait and nothing else.
+//! - An object that may collide with another one of its name in progress (in an archive that holds
+//!   both), and a hard link whose target may be in progress, wait for everything in progress. A bit
+//!   table of hashed paths answers whether they may: a false yes costs a short wait and nothing
+//!   else. Files of which the run knows that their name is new do not ask it.
+//! - The parsing thread creates hard links.
 //! - A repeated name replaces what this run created under it, and nothing else. Hashes of the
 //!   created paths are kept, up to [`MADE_MAX`]; a later duplicate is refused like any other
 //!   existing object, with a warning.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::io::BufReader;
 use std::sync::Arc;
@@ -25,11 +25,12 @@ use flow::account::Account;
 use flow::budget::Loan;
 use flow::cancel::Stopped;
 use flow::monitor::Harm;
+use machine::open_files;
 use tree::{Destination, Overwrite, Worker};
 use twox_hash::XxHash3_64;
 
 use super::RestoreOptions;
-use super::workers::{Made, Object, RestoreJob, Workers};
+use super::workers::{Batch, Made, Object, RestoreJob, Workers};
 use crate::read::block_check::KeptChecksums;
 use crate::read::late_check::{
     IndexFault, LateCheck, LateOutcome, is_trailer, read_trailer, section_of,
@@ -48,11 +49,12 @@ const BATCH_OBJECTS_MAX: usize = 32;
 const BATCH_BYTES_MAX: u64 = 512 << 10;
 /// Most hashes of created objects: 8 bytes each, in a table of up to 36 MiB.
 const MADE_MAX: usize = 1 << 21;
-/// Most directories that are kept, by hash, with their worker: 16 bytes each, in a table of up to
-/// 18 MiB. Further directories go to the worker of their hash.
+/// Most directories that are kept, by hash: 8 bytes each, in a table of up to 9 MiB. Before each
+/// object in a further one, its parents are looked for among the objects in progress.
 const DIRECTORIES_MAX: usize = 1 << 19;
-/// A directory without objects so far.
-const NO_WORKER: u16 = u16::MAX;
+/// Files that all workers together may have open, as a share of the limit of open files. The rest
+/// is for directories.
+const OPEN_FILES_SHARE: usize = 4;
 /// Bits of the table of paths in progress.
 const UNDER_WAY_BITS: usize = 1 << 23;
 
@@ -73,15 +75,6 @@ impl Hasher for AsItIs {
 }
 
 type Hashes = HashSet<u64, BuildHasherDefault<AsItIs>>;
-type Homes = HashMap<u64, u16, BuildHasherDefault<AsItIs>>;
-
-/// Jobs of one worker.
-#[derive(Default)]
-struct Given {
-    jobs: u64,
-    batch: Vec<Object>,
-    batch_bytes: u64,
-}
 
 /// The parsing thread's side of a restore.
 pub(crate) struct Dispatcher<'a> {
@@ -94,16 +87,21 @@ pub(crate) struct Dispatcher<'a> {
     stand_ins: Option<&'a StandIns>,
     strict: Worker,
     replacing: Worker,
-    given: Vec<Given>,
-    /// Existing directories, and the workers of their objects.
-    directories: Homes,
-    /// The table is full: a directory that is not in it would change its worker.
-    directories_full: bool,
+    /// Jobs of each worker.
+    given: Vec<u64>,
+    /// Objects that are held back until a batch is full.
+    batch: Vec<Object>,
+    batch_bytes: u64,
+    /// Objects of a full batch.
+    batch_objects_max: usize,
+    /// Number of batches that were passed on.
+    batches: u64,
+    /// Existing directories.
+    directories: Hashes,
     made: Hashes,
     under_way: Vec<u64>,
-    /// Directory of the last object, and its hash.
+    /// Directory of the last object.
     parent: Vec<u8>,
-    parent_key: u64,
     told_of_root: bool,
     /// Checksums of the blocks, for an index that follows them.
     kept: Option<&'a KeptChecksums>,
@@ -128,13 +126,15 @@ impl<'a> Dispatcher<'a> {
             stand_ins: None,
             strict: destination.worker(),
             replacing: destination.replacing_worker(),
-            given: (0..workers.len()).map(|_| Given::default()).collect(),
-            directories: Homes::default(),
-            directories_full: false,
+            given: vec![0; workers.len()],
+            batch: Vec::with_capacity(BATCH_OBJECTS_MAX),
+            batch_bytes: 0,
+            batch_objects_max: batch_objects_max(workers.len(), open_files::limit()),
+            batches: 0,
+            directories: Hashes::default(),
             made: Hashes::default(),
             under_way: vec![0; UNDER_WAY_BITS / 64],
             parent: Vec::new(),
-            parent_key: XxHash3_64::oneshot(b""),
             told_of_root: false,
             kept: None,
             late_check: None,
@@ -171,7 +171,7 @@ impl<'a> Dispatcher<'a> {
             return Ok(());
         }
         // Jobs that are held back would keep blocks of the ring.
-        self.flush_all(account)?;
+        self.flush(account)?;
         let marked = stream.is_marked();
         let mut reader = SectionReader::new(stream, account);
         let result = if section_of(path) == Some(IndexSection::Blocks) {
@@ -216,7 +216,7 @@ impl<'a> Dispatcher<'a> {
         loop {
             if stream.would_wait() {
                 // Jobs that are held back would keep blocks of the ring, and workers idle.
-                self.flush_all(account)?;
+                self.flush(account)?;
             }
             match stream.next(account)? {
                 Some(Item::Member(found)) => self.member(found, stream, account)?,
@@ -227,7 +227,7 @@ impl<'a> Dispatcher<'a> {
                     self.late_check = self.kept.map(LateCheck::new);
                 }
                 Some(Item::Passed { what }) => self.warnings.note(b"", what),
-                Some(Item::EndOfSegment) => self.flush_all(account)?,
+                Some(Item::EndOfSegment) => self.flush(account)?,
                 None => return Ok(()),
             }
         }
@@ -235,9 +235,9 @@ impl<'a> Dispatcher<'a> {
 
     /// Waits until all workers have finished their jobs.
     pub fn drain(&mut self, account: &mut Account) -> Result<(), Stopped> {
-        self.flush_all(account)?;
+        self.flush(account)?;
         for worker in 0..self.given.len() {
-            self.workers.wait_for(worker, self.given[worker].jobs, account)?;
+            self.workers.wait_for(worker, self.given[worker], account)?;
         }
         self.under_way.fill(0);
         Ok(())
@@ -340,17 +340,15 @@ impl<'a> Dispatcher<'a> {
         account: &mut Account,
     ) -> Result<(), Stopped> {
         let target = plain(target);
-        let target_worker = self.worker_of(XxHash3_64::oneshot(split(&target).0));
-        self.wait_for(target_worker, account)?;
+        self.settle(XxHash3_64::oneshot(&target), account)?;
         let path = plain(&member.path);
         self.enter(split(&path).0, account)?;
-        let own_worker = self.worker_of(self.parent_key);
-        self.wait_for(own_worker, account)?;
         let key = XxHash3_64::oneshot(&path);
+        self.settle(key, account)?;
         self.replace_directory(key, account)?;
         let worker = match self.remember(key) {
-            Made::First => &mut self.strict,
-            Made::Again => &mut self.replacing,
+            Name::New | Name::Unknown => &mut self.strict,
+            Name::Used => &mut self.replacing,
         };
         match worker.create(member) {
             Ok(problems) => {
@@ -369,7 +367,7 @@ impl<'a> Dispatcher<'a> {
         if let Some(loan) = workers.budget().try_take(bytes) {
             return Ok(loan);
         }
-        self.flush_all(account)?;
+        self.flush(account)?;
         workers.budget().take(bytes, account)
     }
 
@@ -383,13 +381,13 @@ impl<'a> Dispatcher<'a> {
     ) -> Result<(), Stopped> {
         let (mut content, mut missing_bytes) = (Vec::new(), 0);
         if stored_bytes <= SMALL_BYTES_MAX {
-            (content, missing_bytes) =
-                stream.collect(account, |account| self.flush_all(account))?;
+            (content, missing_bytes) = stream.collect(account, |account| self.flush(account))?;
             if missing_bytes == 0 {
                 return self.object(member, loan, content, stored_bytes, account);
             }
         }
-        let (worker, made) = self.place(&member.path, account)?;
+        let made = self.place(&member.path, account)?;
+        let worker = self.idlest();
         self.give(worker, RestoreJob::Begin(member, made, loan), account)?;
         for slice in content {
             self.give(worker, RestoreJob::Piece(ContentPiece::Data(slice)), account)?;
@@ -410,7 +408,7 @@ impl<'a> Dispatcher<'a> {
         while let Some(piece) = stream.next_piece(account)? {
             self.give(worker, RestoreJob::Piece(piece), account)?;
             if stream.would_wait() {
-                self.flush_all(account)?;
+                self.flush(account)?;
             }
         }
         self.give(worker, RestoreJob::End, account)
@@ -425,26 +423,28 @@ impl<'a> Dispatcher<'a> {
         stored_bytes: u64,
         account: &mut Account,
     ) -> Result<(), Stopped> {
-        let (worker, made) = self.place(&member.path, account)?;
-        let given = &mut self.given[worker];
-        given.batch.push(Object { member, content, made, loan });
-        given.batch_bytes += stored_bytes;
-        if given.batch.len() >= BATCH_OBJECTS_MAX || given.batch_bytes >= BATCH_BYTES_MAX {
-            self.flush(worker, account)?;
+        let made = self.place(&member.path, account)?;
+        self.batch.push(Object { member, content, made, loan });
+        self.batch_bytes += stored_bytes;
+        if self.batch.len() >= self.batch_objects_max || self.batch_bytes >= BATCH_BYTES_MAX {
+            self.flush(account)?;
         }
         Ok(())
     }
 
-    /// The worker for an object that is no directory, after everything that it must wait for.
-    fn place(&mut self, path: &[u8], account: &mut Account) -> Result<(usize, Made), Stopped> {
+    /// Waits for everything that an object must wait for that is no directory.
+    fn place(&mut self, path: &[u8], account: &mut Account) -> Result<Made, Stopped> {
         let path = plain(path);
         self.enter(split(&path).0, account)?;
         let key = XxHash3_64::oneshot(&path);
         self.replace_directory(key, account)?;
-        let made = self.remember(key);
+        let name = self.remember(key);
+        if name != Name::New {
+            self.settle(key, account)?;
+        }
         let bit = key as usize % UNDER_WAY_BITS;
         self.under_way[bit / 64] |= 1 << (bit % 64);
-        Ok((self.worker_of(self.parent_key), made))
+        Ok(if name == Name::Used { Made::Again } else { Made::First })
     }
 
     /// Makes sure that no other object is in progress where `parent` is, or leads to.
@@ -453,7 +453,7 @@ impl<'a> Dispatcher<'a> {
             return Ok(());
         }
         let key = XxHash3_64::oneshot(parent);
-        if !parent.is_empty() && !self.directories.contains_key(&key) {
+        if !parent.is_empty() && !self.directories.contains(&key) {
             // The hashes of all its parents, from one pass through its bytes.
             let mut hasher = XxHash3_64::new();
             for (at, name) in parent.split(|byte| *byte == b'/').enumerate() {
@@ -467,7 +467,6 @@ impl<'a> Dispatcher<'a> {
         }
         self.parent.clear();
         self.parent.extend_from_slice(parent);
-        self.parent_key = key;
         Ok(())
     }
 
@@ -482,7 +481,7 @@ impl<'a> Dispatcher<'a> {
 
     /// Another object replaces a directory that was created.
     fn replace_directory(&mut self, key: u64, account: &mut Account) -> Result<(), Stopped> {
-        if self.directories.remove(&key).is_some() {
+        if self.directories.remove(&key) {
             self.drain(account)?;
             self.parent.clear();
             self.parent.push(b'/');
@@ -491,76 +490,74 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// Whether this run created an object of this name before.
-    fn remember(&mut self, key: u64) -> Made {
+    fn remember(&mut self, key: u64) -> Name {
         if self.overwrite == Overwrite::Replace {
-            return Made::First;
+            return Name::Unknown;
         }
         if self.made.contains(&key) {
-            return Made::Again;
+            return Name::Used;
         }
-        if self.made.len() < MADE_MAX {
-            self.made.insert(key);
+        if self.made.len() >= MADE_MAX {
+            return Name::Unknown;
         }
-        Made::First
+        self.made.insert(key);
+        Name::New
     }
 
-    /// Records an existing directory. It gets its worker with its first object.
+    /// Records an existing directory.
     fn add_directory(&mut self, key: u64) {
-        self.directories_full |= self.directories.len() >= DIRECTORIES_MAX;
-        if !self.directories_full {
-            self.directories.entry(key).or_insert(NO_WORKER);
+        if self.directories.len() < DIRECTORIES_MAX {
+            self.directories.insert(key);
         }
     }
 
-    /// The worker for the objects of a directory.
-    fn worker_of(&mut self, parent_key: u64) -> usize {
-        let Some(home) = self.directories.get_mut(&parent_key) else {
-            // The upper half: the lower bits choose the place in tables.
-            return ((parent_key >> 32) % self.given.len() as u64) as usize;
-        };
-        if *home == NO_WORKER {
-            let load = |worker: &usize| {
-                let given = &self.given[*worker];
-                let jobs = given.jobs - self.workers.jobs_done(*worker);
-                (jobs, given.batch.len())
-            };
-            let idlest = (0..self.given.len()).min_by_key(load).unwrap_or(0);
-            *home = idlest as u16;
-        }
-        usize::from(*home)
+    /// The worker with the fewest jobs that are not done.
+    fn idlest(&self) -> usize {
+        let load = |worker: &usize| self.given[*worker] - self.workers.jobs_done(*worker);
+        (0..self.given.len()).min_by_key(load).unwrap_or(0)
     }
 
-    fn wait_for(&mut self, worker: usize, account: &mut Account) -> Result<(), Stopped> {
-        self.flush(worker, account)?;
-        self.workers.wait_for(worker, self.given[worker].jobs, account)
-    }
-
-    /// Passes on a job after everything that was held back for the worker.
+    /// Passes on a job after everything that was held back.
     fn give(
         &mut self,
         worker: usize,
         job: RestoreJob,
         account: &mut Account,
     ) -> Result<(), Stopped> {
-        self.flush(worker, account)?;
-        self.given[worker].jobs += 1;
+        self.flush(account)?;
+        self.given[worker] += 1;
         self.workers.push(worker, job, account)
     }
 
-    fn flush(&mut self, worker: usize, account: &mut Account) -> Result<(), Stopped> {
-        let given = &mut self.given[worker];
-        if given.batch.is_empty() {
+    /// Passes on the objects that were held back.
+    fn flush(&mut self, account: &mut Account) -> Result<(), Stopped> {
+        if self.batch.is_empty() {
             return Ok(());
         }
-        let batch = std::mem::replace(&mut given.batch, Vec::with_capacity(BATCH_OBJECTS_MAX));
-        given.batch_bytes = 0;
-        given.jobs += 1;
-        self.workers.push(worker, RestoreJob::Batch(batch), account)
+        let objects = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH_OBJECTS_MAX));
+        self.batch_bytes = 0;
+        let ticket = self.batches;
+        self.batches += 1;
+        let worker = self.idlest();
+        self.given[worker] += 1;
+        self.workers.push(worker, RestoreJob::Batch(Batch { objects, ticket }), account)
     }
+}
 
-    fn flush_all(&mut self, account: &mut Account) -> Result<(), Stopped> {
-        (0..self.given.len()).try_for_each(|worker| self.flush(worker, account))
-    }
+/// What is known of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    /// This run created nothing under it.
+    New,
+    /// This run may have created something under it.
+    Unknown,
+    /// This run created something under it.
+    Used,
+}
+
+/// Objects of a full batch: a worker has all of its files open at once.
+fn batch_objects_max(workers: usize, open_files_max: usize) -> usize {
+    (open_files_max / OPEN_FILES_SHARE / workers.max(1)).clamp(1, BATCH_OBJECTS_MAX)
 }
 
 /// A path in its normal form: `a/b`, without extra slashes and dots.
@@ -582,6 +579,14 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batches_are_smaller_where_few_files_may_be_open() {
+        assert_eq!(batch_objects_max(2, 1024), 32);
+        assert_eq!(batch_objects_max(64, 1024), 4);
+        assert_eq!(batch_objects_max(1024, 256), 1);
+        assert_eq!(batch_objects_max(8, usize::MAX), 32);
+    }
 
     #[test]
     fn a_path_is_its_directory_and_its_name() {

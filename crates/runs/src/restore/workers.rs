@@ -1,8 +1,12 @@
 //! The `create` stage: threads that create the objects that the parsing thread passes to them.
 //!
-//! Every worker has its own queue, so that objects whose order matters (all of one directory) go
-//! through one of them. Capacity: [`JOBS_MAX`] jobs each. Their content is on loan from the ring,
-//! which bounds its bytes; a budget bounds the rest of each member.
+//! Every worker has its own queue. Capacity: [`JOBS_MAX`] jobs each. Their content is on loan from
+//! the ring, which bounds its bytes; a budget bounds the rest of each member.
+//!
+//! Small files come in batches with a ticket. Several workers open the files of their batches, and
+//! give them metadata and names, at once; but they write the contents in the order of the tickets.
+//! ext4 and btrfs give files their place on the disk in the order in which they were first written
+//! to, so that files lie in the order of the archive, whatever the number of workers.
 
 use std::io;
 use std::num::NonZero;
@@ -18,6 +22,7 @@ use flow::crew::{Crew, cores};
 use flow::monitor::{Counter, Harm};
 use flow::queue::Queue;
 use flow::run::{RunReport, StageKind};
+use flow::turnstile::Turnstile;
 use tree::{Created, Destination, Overwrite, RestoreFile, Worker};
 
 use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions};
@@ -48,10 +53,18 @@ pub(crate) struct Object {
     pub loan: Loan,
 }
 
+/// Objects with different names, in the order of the archive.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub objects: Vec<Object>,
+    /// Batches are written in the order of their tickets: 0, 1, 2, ... in the order of `push`.
+    pub ticket: u64,
+}
+
 /// Work for a worker.
 #[derive(Debug)]
 pub(crate) enum RestoreJob {
-    Batch(Vec<Object>),
+    Batch(Batch),
     /// A file that is too large for a batch: its content follows.
     Begin(Box<Member>, Made, Loan),
     Piece(ContentPiece),
@@ -67,6 +80,8 @@ pub(crate) struct Workers<'a> {
     warnings: &'a Warnings<'a>,
     crew: &'a Crew<'a, RestoreError>,
     queues: Vec<Queue<RestoreJob>>,
+    /// The order in which batches are written.
+    turnstile: Turnstile,
     /// Most bytes of members in progress besides their content.
     budget: Budget,
     done: Vec<Done>,
@@ -100,6 +115,7 @@ impl<'a> Workers<'a> {
             warnings,
             crew,
             queues: (0..threads).map(|_| Queue::new(JOBS_MAX, cancel.clone())).collect(),
+            turnstile: Turnstile::new(cancel.clone()),
             budget: Budget::new(MEMBERS_BYTES_MAX, cancel.clone()),
             done: (0..threads).map(|_| Done::default()).collect(),
             members: AtomicU64::new(0),
@@ -200,6 +216,19 @@ impl<'a> Workers<'a> {
         self.crew.fail(error.into());
     }
 
+    /// Reports the file whose content is written next.
+    fn announce(&self, member: &Member) {
+        self.warnings.monitor().object(&member.path, member.content_bytes());
+    }
+
+    /// Writes the next stored bytes of a file.
+    fn put(&self, open: &mut OpenFile, bytes: &[u8]) -> io::Result<()> {
+        let OpenFile { placement, file, .. } = open;
+        placement.place(bytes, |offset, bytes| file.write_at(offset, bytes))?;
+        self.stage.add_bytes(bytes.len() as u64);
+        Ok(())
+    }
+
     fn work(&self, index: usize, account: &mut Account) -> Result<(), RestoreError> {
         let mut creator = Creator {
             shared: self,
@@ -209,13 +238,17 @@ impl<'a> Workers<'a> {
         };
         while let Some(job) = self.queues[index].pop(account)? {
             match job {
-                RestoreJob::Batch(objects) => {
-                    objects.into_iter().for_each(|object| creator.make(object))
+                RestoreJob::Batch(batch) => creator.make(batch, account)?,
+                RestoreJob::Begin(member, made, loan) => {
+                    self.announce(&member);
+                    creator.open = creator.begin(member, made, loan);
                 }
-                RestoreJob::Begin(member, made, loan) => creator.begin(member, made, loan),
                 RestoreJob::Piece(ContentPiece::Data(slice)) => creator.write(&slice),
                 RestoreJob::Piece(ContentPiece::Missing { bytes }) => creator.miss(bytes),
-                RestoreJob::End => creator.end(),
+                RestoreJob::End => {
+                    let open = creator.open.take();
+                    open.into_iter().for_each(|open| creator.finish(open));
+                }
             }
             let done = &self.done[index];
             *lock(&done.jobs) += 1;
@@ -280,6 +313,8 @@ struct OpenFile {
     made: Made,
     file: RestoreFile,
     placement: Placement,
+    /// What the first failed write returned.
+    written: io::Result<()>,
     missing_bytes: u64,
     _loan: Loan,
 }
@@ -300,33 +335,51 @@ impl Creator<'_> {
         }
     }
 
-    /// Creates an object that is complete.
-    fn make(&mut self, object: Object) {
-        if object.member.kind != MemberKind::File {
-            match self.worker(object.made).create(&object.member) {
-                Ok(problems) => {
-                    problems.iter().for_each(|problem| self.shared.warnings.metadata(problem));
-                    self.shared.count_member();
-                }
-                Err(error) => self.shared.refuse(&object.member, error),
+    /// Creates objects that are complete. Their contents are written in their turn.
+    fn make(&mut self, batch: Batch, account: &mut Account) -> Result<(), Stopped> {
+        let mut files = Vec::with_capacity(batch.objects.len());
+        for Object { member, content, made, loan } in batch.objects {
+            if member.kind == MemberKind::File {
+                files.extend(self.begin(member, made, loan).map(|open| (open, content)));
+            } else {
+                self.create(&member, made);
             }
-            return;
         }
-        self.begin(object.member, object.made, object.loan);
-        for slice in &object.content {
-            self.write(slice);
+        let turn = self.shared.turnstile.enter(batch.ticket, account, ThreadState::Working)?;
+        for (open, content) in files.iter_mut() {
+            self.shared.announce(&open.member);
+            open.written = content.drain(..).try_for_each(|slice| self.shared.put(open, &slice));
         }
-        self.end();
+        drop(turn);
+        files.into_iter().for_each(|(open, _)| self.finish(open));
+        Ok(())
     }
 
-    fn begin(&mut self, member: Box<Member>, made: Made, loan: Loan) {
-        self.open = None;
-        self.shared.warnings.monitor().object(&member.path, member.content_bytes());
+    /// Creates an object without content.
+    fn create(&mut self, member: &Member, made: Made) {
+        match self.worker(made).create(member) {
+            Ok(problems) => {
+                problems.iter().for_each(|problem| self.shared.warnings.metadata(problem));
+                self.shared.count_member();
+            }
+            Err(error) => self.shared.refuse(member, error),
+        }
+    }
+
+    /// Makes a file, still without content and name. `None` if an existing one stays.
+    fn begin(&mut self, member: Box<Member>, made: Made, loan: Loan) -> Option<OpenFile> {
         match self.worker(made).create_file(&member) {
             Ok(Created::File(file)) => {
                 let placement = Placement::of(&member);
-                self.open =
-                    Some(OpenFile { member, made, file, placement, missing_bytes: 0, _loan: loan });
+                return Some(OpenFile {
+                    member,
+                    made,
+                    file,
+                    placement,
+                    written: Ok(()),
+                    missing_bytes: 0,
+                    _loan: loan,
+                });
             }
             Ok(Created::Kept) => {}
             Ok(Created::KeptShorter) => self.shared.warnings.warn(
@@ -336,20 +389,17 @@ impl Creator<'_> {
             ),
             Err(error) => self.shared.refuse(&member, error),
         }
+        None
     }
 
+    /// Writes the next bytes of the file whose content arrives in pieces.
     fn write(&mut self, bytes: &[u8]) {
         let Some(open) = &mut self.open else { return };
-        let OpenFile { placement, file, .. } = open;
-        match placement.place(bytes, |offset, bytes| file.write_at(offset, bytes)) {
-            Ok(()) => self.shared.stage.add_bytes(bytes.len() as u64),
-            Err(source) => {
-                let path = open.member.path.clone();
-                let error = tree::RestoreError::Write { path, source };
-                if let Some(open) = self.open.take() {
-                    self.shared.refuse(&open.member, error);
-                }
-            }
+        open.written = self.shared.put(open, bytes);
+        if open.written.is_err()
+            && let Some(open) = self.open.take()
+        {
+            self.finish(open);
         }
     }
 
@@ -360,13 +410,19 @@ impl Creator<'_> {
         }
     }
 
-    fn end(&mut self) {
-        let Some(open) = self.open.take() else { return };
+    /// Gives a file its metadata and its name, if it has all of its content.
+    fn finish(&mut self, open: OpenFile) {
         if open.missing_bytes > 0 {
             self.end_incomplete(open);
             return;
         }
-        let OpenFile { member, file, .. } = open;
+        let OpenFile { member, file, written, .. } = open;
+        if let Err(source) = written {
+            let error = tree::RestoreError::Write { path: member.path.clone(), source };
+            drop(file);
+            self.shared.refuse(&member, error);
+            return;
+        }
         match file.finish(&member.path) {
             Ok(problems) => {
                 problems.iter().for_each(|problem| self.shared.warnings.metadata(problem));

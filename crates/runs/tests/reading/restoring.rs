@@ -198,6 +198,67 @@ fn a_member_that_comes_twice_is_the_later_one() {
     }
 }
 
+/// The same where every name counts as one that may exist. Batches are full between the two.
+#[test]
+fn the_later_of_two_members_replaces_what_was_there() {
+    let harness = Harness::new();
+    let folder = harness.folder.path();
+    shell("mkdir tree out && for i in $(seq 70); do echo first > tree/$i; done", folder);
+    shell(
+        "tar cf a.tar tree && cp -r tree out && for i in $(seq 70); do echo $i > tree/$i; done \
+         && tar rf a.tar tree",
+        folder,
+    );
+    for _ in 0..5 {
+        let options = RestoreOptions {
+            from: harness.path("a.tar").into(),
+            threads: NonZero::new(4),
+            overwrite: Overwrite::Replace,
+            ..Default::default()
+        };
+        let (_, kept) = harness.restore_with(options, "out");
+        assert_eq!(kept.warnings(), Vec::<String>::new());
+        shell("diff -r tree out/tree", folder);
+    }
+}
+
+/// Keeps the paths of files in the order in which their contents are written.
+#[derive(Default)]
+struct Order(std::sync::Mutex<Vec<String>>);
+
+impl flow::monitor::Monitor for Order {
+    fn count(&self, _: flow::monitor::Counter, _: u64) {}
+    fn notice(&self, _: flow::monitor::Notice) {}
+    fn object(&self, path: &[u8], _: u64) {
+        self.0.lock().unwrap().push(String::from_utf8_lossy(path).into_owned());
+    }
+}
+
+/// File systems give files their place in the order in which they were first written to.
+#[test]
+fn small_files_are_written_in_the_order_of_the_archive() {
+    let harness = Harness::new();
+    let folder = harness.folder.path();
+    shell(
+        "for d in $(seq 20); do mkdir -p t/$d; for i in $(seq 50); do \
+         head -c $((i * 300)) /dev/zero > t/$d/$i; done; done; \
+         find t -type f > names; tar -cf a.tar -T names",
+        folder,
+    );
+    let names = fs::read_to_string(harness.path("names")).unwrap();
+    for threads in [1, 2, 8] {
+        let options = RestoreOptions {
+            from: harness.path("a.tar").into(),
+            into: harness.path(&format!("out{threads}")),
+            threads: NonZero::new(threads),
+            ..Default::default()
+        };
+        let order = Order::default();
+        runs::restore::restore(options, &order, &Cancel::new()).unwrap();
+        assert_eq!(*order.0.lock().unwrap(), names.lines().collect::<Vec<_>>(), "{threads}");
+    }
+}
+
 #[test]
 fn kinds_may_change_on_the_way_through_an_archive() {
     for threads in [1, 3] {

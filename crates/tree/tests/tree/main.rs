@@ -9,6 +9,7 @@ mod metadata;
 mod overwrite;
 mod privilege;
 mod races;
+mod reserving;
 mod round_trip;
 mod scan;
 mod unprivileged;

@@ -1,0 +1,150 @@
+//! Space that is reserved for large files: it keeps them in one piece, and never makes an
+//! unfinished one look whole, or take space that it does not need.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use archive::member::Extent;
+use rustix::fs::fstat;
+use tree::{Created, ResolveMethod, RestoreFile};
+
+use crate::fixture::{Archived, destination, file};
+use crate::round_trip::exact;
+
+const FREE_BYTES: u64 = 60 << 20;
+const SIZE_BYTES: u64 = 20 << 20;
+
+fn run(program: &str, arguments: &[&str]) {
+    assert!(
+        Command::new(program).args(arguments).stderr(Stdio::null()).status().unwrap().success(),
+        "{program}"
+    );
+}
+
+/// A file system of twice as many bytes, unmounted at the end.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn new(mkfs: &[&str]) -> Mounted {
+        let home = tempfile::tempdir().unwrap();
+        let (image, at) = (home.path().join("image"), home.path().join("at"));
+        fs::File::create(&image).unwrap().set_len(2 * FREE_BYTES).unwrap();
+        fs::create_dir(&at).unwrap();
+        let (image, at) = (image.to_str().unwrap(), at.to_str().unwrap());
+        run(mkfs[0], &[&mkfs[1..], &[image]].concat());
+        run("mount", &["-o", "loop", image, at]);
+        Mounted(home)
+    }
+
+    fn ext4() -> Mounted {
+        Mounted::new(&["mkfs.ext4", "-q", "-F", "-m", "0"])
+    }
+
+    fn at(&self) -> std::path::PathBuf {
+        self.0.path().join("at")
+    }
+
+    /// A file of this size of which `written_bytes` were written.
+    fn begin(&self, archived: &Archived, written_bytes: usize) -> RestoreFile {
+        let mut worker = destination(&self.at(), exact(ResolveMethod::Auto)).worker();
+        let Created::File(mut file) = worker.create_file(&archived.member).unwrap() else {
+            panic!("nothing is in its way")
+        };
+        file.write_at(0, &vec![7; written_bytes]).unwrap();
+        file
+    }
+
+    fn used_bytes(&self) -> u64 {
+        used_bytes(&self.at())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        run("umount", &[self.at().to_str().unwrap()]);
+    }
+}
+
+fn used_bytes(at: &Path) -> u64 {
+    let status = rustix::fs::statvfs(at).unwrap();
+    (status.f_blocks - status.f_bfree) * status.f_frsize
+}
+
+fn of_size(size_bytes: u64) -> Archived {
+    let mut archived = file("file", b"");
+    archived.member.size_bytes = size_bytes;
+    archived
+}
+
+#[test]
+fn space_is_reserved_before_the_content_is_written() {
+    testkit::require!(Root, LoopDevices, Ext4);
+    let mounted = Mounted::ext4();
+    let before = mounted.used_bytes();
+    let file = mounted.begin(&of_size(SIZE_BYTES), 4096);
+    let status = fstat(file.as_fd()).unwrap();
+    assert!(status.st_blocks as u64 * 512 >= SIZE_BYTES, "{status:?}");
+    assert_eq!(status.st_size, 4096, "an unfinished file must not look whole");
+    drop(file);
+    assert!(mounted.used_bytes() < before + (1 << 20));
+}
+
+#[test]
+fn an_incomplete_file_gives_back_what_it_does_not_need() {
+    testkit::require!(Root, LoopDevices, Ext4);
+    let mounted = Mounted::ext4();
+    let before = mounted.used_bytes();
+    mounted.begin(&of_size(SIZE_BYTES), 4096).keep_as(b"file.incomplete").unwrap();
+    assert_eq!(fs::metadata(mounted.at().join("file.incomplete")).unwrap().len(), 4096);
+    assert!(mounted.used_bytes() < before + (1 << 20));
+}
+
+/// Content that was lost leaves a hole, also where it is larger than the disk.
+#[test]
+fn what_is_skipped_is_not_reserved() {
+    testkit::require!(Root, LoopDevices, Ext4);
+    let mounted = Mounted::ext4();
+    let mut file = mounted.begin(&of_size(1 << 33), 4096);
+    file.write_at((1 << 33) - SIZE_BYTES, b"the end begins here").unwrap();
+    file.write_at((1 << 33) - 4096, &[7; 4096]).unwrap();
+    let status = fstat(file.as_fd()).unwrap();
+    assert!(status.st_blocks as u64 * 512 >= SIZE_BYTES + (60 << 20), "{status:?}");
+    file.keep_as(b"file.incomplete").unwrap();
+    assert!(mounted.used_bytes() < 100 << 20);
+}
+
+/// A damaged header may claim any size: what there is of the content has to come back.
+#[test]
+fn a_size_that_no_disk_has_is_no_error() {
+    testkit::require!(Root, LoopDevices, Ext4);
+    let mounted = Mounted::ext4();
+    let file = mounted.begin(&of_size(1 << 50), 1 << 20);
+    file.keep_as(b"file.incomplete").unwrap();
+    assert!(mounted.used_bytes() < 20 << 20);
+}
+
+#[test]
+fn a_full_disk_is_reported_by_the_write() {
+    testkit::require!(Root, LoopDevices, Ext4);
+    let mounted = Mounted::ext4();
+    let mut file = mounted.begin(&of_size(4 * FREE_BYTES), 4096);
+    let piece = vec![7; 1 << 20];
+    let mut offsets = (0..4 * FREE_BYTES).step_by(1 << 20);
+    let error = offsets.find_map(|offset| file.write_at(offset, &piece).err()).unwrap();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn neither_holes_nor_small_files_nor_btrfs_get_reserved_space() {
+    testkit::require!(Root, LoopDevices, Ext4, Btrfs);
+    let mounted = Mounted::ext4();
+    let mut sparse = of_size(SIZE_BYTES);
+    sparse.member.sparse = Some(vec![Extent { offset_bytes: 0, length_bytes: 4096 }]);
+    let blocks = |file: RestoreFile| fstat(file.as_fd()).unwrap().st_blocks as u64 * 512;
+    assert!(blocks(mounted.begin(&sparse, 4096)) < SIZE_BYTES / 2);
+    assert!(blocks(mounted.begin(&of_size(200_000), 4096)) < 200_000);
+    let mounted = Mounted::new(&["mkfs.btrfs", "-q", "-M", "-f"]);
+    assert!(blocks(mounted.begin(&of_size(SIZE_BYTES), 4096)) < SIZE_BYTES / 2);
+}
