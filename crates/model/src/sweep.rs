@@ -47,6 +47,8 @@ pub struct FetchLimits {
     pub look_bytes_max: u64,
 }
 
+/// A block of the file system, and a page of the cache.
+const BLOCK_BYTES: u64 = 4096;
 /// Reads in flight while files are fetched in the order of the disk.
 const FETCHES: usize = 16;
 /// Readers of small files in the order of names, readers of files of medium size, and the smallest
@@ -72,9 +74,11 @@ const LOOKED: u64 = 2 * LOOK_FILES as u64;
 /// with 16 inodes of 256 bytes.
 const RUN_INODES: f64 = 512.0;
 const RUN_BYTES: u64 = 128 << 10;
-/// Files of a window that are played, windows that are, and most files for which places are drawn.
+/// Files of a window that are played, and windows that are. So many files are all played.
 const PLAYED_FILES: u64 = 2048;
 const PLAYED_WINDOWS: u64 = 4;
+const PLAYED_MAX: u64 = 4 * PLAYED_FILES;
+/// Most files for which places are drawn.
 const DRAWN_FILES: u64 = 256 << 10;
 const ZONES: u64 = 8;
 /// Bytes of a file that show how it streams, and files and bytes that show the order of names.
@@ -101,7 +105,7 @@ impl FilesOnDisk {
     /// Time in ns in which their bytes pass as one stream.
     pub fn stream_ns(&self, disk: &DiskParameters) -> u64 {
         let placed = Placed::new(self, disk);
-        let bytes = placed.files.files as f64 * placed.files.file_bytes as f64;
+        let bytes = self.files as f64 * self.file_bytes as f64;
         whole(bytes * placed.stream_ns_per_byte())
     }
 
@@ -113,7 +117,7 @@ impl FilesOnDisk {
 
     /// Files in the window at once, at most all.
     pub fn window_files(&self, limits: &FetchLimits) -> u64 {
-        let pages = self.file_bytes.max(1).next_multiple_of(4096);
+        let pages = self.file_bytes + BLOCK_BYTES / 2;
         (limits.window_bytes / pages).min(limits.window_files).min(self.files).max(1)
     }
 }
@@ -129,11 +133,12 @@ struct Placed {
 impl Placed {
     fn new(files: &FilesOnDisk, disk: &DiskParameters) -> Placed {
         let FilesOnDisk { files, file_bytes, spread_bytes } = *files;
-        let (files, file_bytes) = (files.max(1), file_bytes.max(1));
+        // A file begins and ends with a block of the file system, half of which is empty.
+        let (files, file_bytes) = (files.max(1), file_bytes.max(1) + BLOCK_BYTES / 2);
         let spread_bytes = spread_bytes.max(files.saturating_mul(file_bytes));
         let disk = disk.clone().holding(spread_bytes);
         let free_bytes = disk.capacity_bytes().unwrap_or(spread_bytes) - spread_bytes;
-        let from_bytes = free_bytes / 2 / 4096 * 4096;
+        let from_bytes = free_bytes / 2 / BLOCK_BYTES * BLOCK_BYTES;
         Placed { files: FilesOnDisk { files, file_bytes, spread_bytes }, disk, from_bytes }
     }
 
@@ -165,7 +170,9 @@ impl Placed {
             let places = self.draw(part, drawn, number.min(drawn));
             Fetching::new(&self.disk, self.files.file_bytes, places, window).play() as f64
         };
-        let most = (window * PLAYED_WINDOWS).max(2 * PLAYED_FILES);
+        // Whole windows, since the heads go back after each.
+        let windows = PLAYED_FILES.div_ceil(window).max(PLAYED_WINDOWS / 2);
+        let most = if all <= PLAYED_MAX { all } else { 2 * windows * window };
         let mut total_ns = play(most);
         if all > most {
             let file_ns = (total_ns - play(most / 2)) / (most - most / 2) as f64;
@@ -204,7 +211,8 @@ impl Placed {
     /// Time of a byte of a stream, as a mean over the part of the disk.
     fn stream_ns_per_byte(&self) -> f64 {
         let per_byte = |zone: u64| {
-            let from = self.from_bytes + (self.files.spread_bytes / ZONES * zone) / 4096 * 4096;
+            let from = self.from_bytes
+                + (self.files.spread_bytes / ZONES * zone) / BLOCK_BYTES * BLOCK_BYTES;
             let time = |bytes: u64| {
                 let steps = (0..bytes).step_by(index(STREAM_READ_BYTES));
                 let reads: Vec<_> = steps.map(|step| (from + step, STREAM_READ_BYTES)).collect();

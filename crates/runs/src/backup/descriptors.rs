@@ -37,7 +37,7 @@ const READ_THREADS: usize = 32;
 /// Most batches that wait for a reader.
 const BATCHES_WAITING: usize = 64;
 /// Most entries in the window of what is fetched: at 30 KB for each, a gigabyte.
-const WINDOW_ENTRIES: usize = 32 << 10;
+pub(super) const WINDOW_ENTRIES: usize = 32 << 10;
 /// A smaller one is none: it brings less than what else would be given up for it.
 const WINDOW_ENTRIES_LEAST: usize = 1024;
 /// Descriptors that are open independently of the tree: target, io_uring, spools.
