@@ -122,6 +122,16 @@ struct SourceArgs {
     /// The kernel's read-ahead of that disk [default: 128k]
     #[arg(hide_short_help = true, long, value_name = "SIZE")]
     read_ahead: Option<Size>,
+    /// How much a backup reads ahead in the order of a disk with heads; by default an eighth of the
+    /// memory that is free, at most 4 GiB
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
+    read_window: Option<Size>,
+    /// Capacity of --source-disk, if it has heads; by default that of the preset
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
+    source_capacity: Option<Size>,
+    /// The part of that disk on which the files lie; by default --size: nothing is between them
+    #[arg(hide_short_help = true, long, value_name = "SIZE")]
+    source_spread: Option<Size>,
     /// Bytes to back up
     #[arg(long, value_name = "SIZE")]
     size: Option<Size>,
@@ -223,6 +233,9 @@ impl SourceArgs {
             from: self.source_from.clone(),
             read_block_bytes: self.read_block_size.map(|size| size.0),
             read_ahead_bytes: self.read_ahead.map(|size| size.0),
+            read_window_bytes: self.read_window.map(|size| size.0),
+            capacity_bytes: self.source_capacity.map(|size| size.0),
+            spread_bytes: self.source_spread.map(|size| size.0),
             size_bytes: self.size.map(|size| size.0),
             files: self.files,
             file_microseconds: self.per_file,

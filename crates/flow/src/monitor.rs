@@ -3,6 +3,7 @@
 //! The terminal, the JSON stream and the tests are three implementations of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::account::Stage;
 use crate::run::StageKind;
@@ -158,6 +159,30 @@ impl Basis {
     }
 }
 
+/// What a backup fetches ahead of its turn, in the order of the disk, so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FetchedAhead {
+    /// Files that have or had room in the window, the pieces in which they lie on the disk, and
+    /// their bytes.
+    pub files: u64,
+    pub pieces: u64,
+    pub bytes: u64,
+    /// Pieces that were fetched, and their bytes.
+    pub fetched_pieces: u64,
+    pub fetched_bytes: u64,
+    /// The last look that found heads.
+    pub look: Option<LookTimes>,
+}
+
+/// How long the median of a few files took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookTimes {
+    /// In the order of their names.
+    pub by_name: Duration,
+    /// In that of the disk.
+    pub by_place: Duration,
+}
+
 /// Receives counts and notices of a run. Called from many threads at once.
 pub trait Monitor: Send + Sync {
     /// Adds to a counter.
@@ -189,6 +214,11 @@ pub trait Monitor: Send + Sync {
     /// Reports why no bytes move; `None` when they move again.
     fn pause(&self, pause: Option<Pause>) {
         let _ = pause;
+    }
+    /// Reports what a backup has fetched ahead of its turn. A later report may come before an
+    /// earlier one.
+    fn fetched_ahead(&self, ahead: FetchedAhead) {
+        let _ = ahead;
     }
 }
 

@@ -43,6 +43,7 @@
 //!
 //! - [`tape`]: a drive: generations, parameters, mechanics, choice of a speed.
 //! - [`disk`]: a disk: service times, queue, write cache.
+//! - [`sweep`]: many files from a disk with heads, in its order.
 //! - [`read_ahead`]: the read-ahead of the kernel over a disk.
 //! - [`compressibility`]: how a drive's compression shrinks data.
 //! - [`program`]: programs that move bytes.
@@ -61,6 +62,7 @@ pub mod pipeline;
 pub mod plan;
 pub mod program;
 pub mod read_ahead;
+pub mod sweep;
 pub mod tape;
 
 pub use error::ModelError;

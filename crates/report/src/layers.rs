@@ -64,6 +64,11 @@ pub fn tree(layers: &ProbedLayers, lines: TreeLines, style: Style) -> String {
     if stack.layers.is_empty() {
         text.push_str("no information about the storage below\n");
     }
+    for sentence in rotating(stack) {
+        text.push('\n');
+        text.push_str(&wrapped(&[sentence], 0).join("\n"));
+        text.push('\n');
+    }
     if stack.is_cut {
         text.push_str("more layers below are left out\n");
     }
@@ -283,6 +288,47 @@ fn settings(layer: &Layer) -> Vec<String> {
     items
 }
 
+/// What the mark of a rotating disk means for a backup. The kernel asks real drives; of all others
+/// it is a default, or what the host says.
+fn rotating(stack: &Stack) -> Vec<String> {
+    let is_marked = |layer: &Layer| {
+        layer.settings.get("rotational").is_some_and(|setting| setting.value == "1")
+    };
+    // What lies on a marked layer has its mark from there. Each comes before those that it lies on.
+    let (mut marked, mut inheriting) = (Vec::new(), BTreeSet::new());
+    for layer in stack.layers.iter().rev() {
+        let inherits = layer.below.iter().any(|name| inheriting.contains(name));
+        if is_marked(layer) && (!inherits || layer.kind == LayerKind::Loop) {
+            marked.push(layer);
+        }
+        if is_marked(layer) || inherits {
+            inheriting.insert(&layer.name);
+        }
+    }
+    marked.reverse();
+    let is_drive =
+        |layer: &&Layer| matches!(layer.kind, LayerKind::Ata | LayerKind::Sas | LayerKind::Usb);
+    let (drives, others): (Vec<&Layer>, Vec<&Layer>) = marked.into_iter().partition(is_drive);
+    let names = |layers: &[&Layer]| {
+        let names: Vec<&str> = layers.iter().map(|layer| &*layer.name).collect();
+        escape(names.join(", ").as_bytes())
+    };
+    let then = "On a disk with heads `takeup backup` reads files in the order in which they lie \
+                there; it reads a few files first to find out.";
+    let mut sentences = Vec::new();
+    if !drives.is_empty() {
+        sentences.push(format!("disks that rotate, as they say: {}. {then}", names(&drives)));
+    }
+    if !others.is_empty() {
+        sentences.push(format!(
+            "marked as rotating, which is no proof, since it is not a drive of this machine: {}. \
+             {then}",
+            names(&others)
+        ));
+    }
+    sentences
+}
+
 /// What sets each setting.
 fn owners(layer: &Layer) -> Vec<String> {
     let words = |name: &str, owner: &Owner| {
@@ -321,6 +367,19 @@ mod tests {
             assert!(line.chars().count() <= WIDTH || has_long_word, "{line}");
         }
         text
+    }
+
+    /// Only real drives are asked by the kernel whether they rotate.
+    #[test]
+    fn what_a_mark_of_rotation_is_worth() {
+        let sentence = |machine: &str, number: &str, path: &str| {
+            let text = drawn(machine, number, path).replace('\n', " ");
+            text.rsplit_once("`takeup backup` reads files").map(|(before, _)| before.to_owned())
+        };
+        let drives = sentence("sas-disks", "253:1", "/srv/my data/file").unwrap();
+        assert!(drives.contains("disks that rotate, as they say: sda, sdb."), "{drives}");
+        assert!(!drives.contains("no proof"), "{drives}");
+        assert_eq!(sentence("nvme", "0:33", "/data/file"), None);
     }
 
     #[test]

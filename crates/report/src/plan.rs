@@ -9,7 +9,9 @@ use model::plan::alternatives::Effort;
 use model::plan::{Compression, Plan};
 use model::tape::generation::Generation;
 use model::tape::parameters::{Known, Origin, ParameterRow, TapeParameters};
-use service::plan::{CurvePoint, MeasuredSource, PlanCurve, Planned, back_hitches, rounded};
+use service::plan::{
+    CurvePoint, HeadsReads, MeasuredSource, PlanCurve, Planned, back_hitches, rounded,
+};
 
 use crate::calibration;
 use crate::figure::{self, Axis, AxisPlace, Figure, FigureGroup, Marks, Value as Point};
@@ -43,6 +45,7 @@ pub fn text(planned: &Planned, details: Details, style: Style) -> String {
     let mut line = |words: String| text.push_str(&(words + "\n"));
     line(result(planned));
     line(limit(planned));
+    planned.heads_sentence().into_iter().for_each(&mut line);
     let window = planned.window.iter();
     window
         .flat_map(|window| window::lines(window, &planned.setup, &planned.list))
@@ -231,7 +234,9 @@ fn doubts(planned: &Planned) -> String {
     } else {
         format!("assumed: {} (--parameters shows all, --set changes them)\n", told.join(", "))
     };
-    if let Some(reads) = planned.reads {
+    if let Some(heads) = planned.reads.and_then(|reads| reads.heads) {
+        lines.push_str(&heads_assumed(&heads));
+    } else if let Some(reads) = planned.reads {
         lines.push_str(&format!(
             "assumed: the disk is read in one stream, {} at a time, with a read-ahead of {} \
              (--read-block-size, --read-ahead)\n",
@@ -243,6 +248,24 @@ fn doubts(planned: &Planned) -> String {
         lines.push_str("assumed: the compression ratio (give --ratio, or a PATH to sample)\n");
     }
     lines
+}
+
+/// Where files are assumed to lie, and what of them is read ahead.
+fn heads_assumed(heads: &HeadsReads) -> String {
+    let window = heads.window_files.map_or(String::new(), |files| {
+        format!(
+            ", and a backup reads {} of them ahead, with {} of memory",
+            count(files),
+            size(heads.window_bytes)
+        )
+    });
+    format!(
+        "assumed: the files have {} each and lie side by side on {} in the middle of the disk, in \
+         another order than that of their names{window} (--source-spread, --source-capacity, \
+         --read-window)\n",
+        size(heads.file_bytes),
+        size(heads.spread_bytes),
+    )
 }
 
 fn told_makers(planned: &Planned) -> String {

@@ -34,6 +34,7 @@ mod replaced;
 mod run;
 mod sizes;
 mod stream;
+mod window;
 mod work;
 
 use std::ffi::OsStr;
@@ -69,6 +70,7 @@ use replaced::check_size;
 pub use replaced::{ArchiveSize, Shrinking};
 use run::{Done, Run, Stages};
 use sizes::{Layout, RingSizes};
+pub use window::ReadWindow;
 
 /// Writes in flight to a file or block device.
 const WRITE_DEPTH: usize = 4;

@@ -31,7 +31,7 @@ use base::failures::lock;
 use flow::account::{Account, Stage, ThreadState};
 use flow::budget::{Budget, Loan};
 use flow::cancel::{Cancel, Stopped};
-use flow::monitor::{Level, Monitor, Notice};
+use flow::monitor::{FetchedAhead, Level, LookTimes, Monitor, Notice};
 use flow::queue::Queue;
 use flow::run::DiskOrder;
 
@@ -40,6 +40,8 @@ use batch::{Folders, LastFolder};
 use found::{Candidate, Found, Sample};
 use in_order::InOrder;
 use judge::{JUMP_BYTES, Judge, Looked, SAMPLE_FILES, Verdict};
+
+pub(crate) use judge::LOOK_BYTES_MAX;
 use lanes::{Lanes, WaitingRead};
 pub use limits::ReadOrder;
 pub(crate) use limits::{Limits, WINDOW_FOLDERS, descriptors, halved};
@@ -92,6 +94,8 @@ struct State<W> {
     /// Nothing more comes in.
     is_last: bool,
     done: DiskOrder,
+    /// The same for who watches the run.
+    ahead: FetchedAhead,
     /// Where the piece before ends, in the order of names: its device and address.
     by_name: (u64, u64),
 }
@@ -244,6 +248,8 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         let looked = sample.look();
         let has_heads = looked.has_heads();
         if has_heads == Some(true) {
+            let Looked { by_name, by_place, .. } = looked;
+            lock(&self.state).ahead.look = Some(LookTimes { by_name, by_place });
             judge.sweep(device)
         } else {
             judge.pass(device)
@@ -312,7 +318,9 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
             state.gathering = None;
         }
         let wake = state.gathering.is_none() && state.reads.len() > 0;
+        let ahead = state.ahead;
         drop(state);
+        self.monitor.fetched_ahead(ahead);
         if wake {
             self.changed.notify_all();
         }
@@ -381,11 +389,15 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
             }
             let mut state = lock(&self.state);
             state.batches.done(read.ticket);
+            state.ahead.fetched_pieces += 1;
+            state.ahead.fetched_bytes += read.length_bytes;
+            let ahead = state.ahead;
             self.release(&mut state);
             if state.is_last && state.batches.is_empty() {
                 self.changed.notify_all();
             }
             drop(state);
+            self.monitor.fetched_ahead(ahead);
             next = self.next(&mut account)?;
         }
         Ok(())
@@ -429,6 +441,7 @@ impl<W> State<W> {
             streams: 0,
             is_last: false,
             done: DiskOrder::default(),
+            ahead: FetchedAhead::default(),
             by_name: (0, 0),
         }
     }
@@ -437,7 +450,10 @@ impl<W> State<W> {
     fn count(&mut self, found: &Found) {
         self.done.files += 1;
         self.done.pieces += found.stretches.len() as u64;
+        self.ahead.files += 1;
+        self.ahead.pieces += found.stretches.len() as u64;
         for stretch in &found.stretches {
+            self.ahead.bytes += stretch.length_bytes;
             let (device, ended_at) = self.by_name;
             let is_jump = device != found.device || stretch.address.abs_diff(ended_at) > JUMP_BYTES;
             self.done.jumps_by_name += u64::from(is_jump);

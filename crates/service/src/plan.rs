@@ -2,6 +2,7 @@
 
 mod answer;
 mod curves;
+mod disk;
 mod measure;
 mod request;
 mod window;
@@ -11,13 +12,11 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use flow::cancel::Cancel;
-use model::disk::DiskParameters;
 use model::engine::{Origin, Work};
 use model::plan::alternatives::{Alternative, Choices, Effort, alternatives, best};
 use model::plan::window::needs;
 use model::plan::{Compression, Drain, Plan, PlanSource, Setup};
 use model::program::Ratio;
-use model::read_ahead::{Policy, Reader, sequential_bytes_per_second};
 use model::tape::generation::Generation;
 use model::tape::media::{MediumAccess, access};
 use model::tape::parameters::{self, TapeParameters};
@@ -26,11 +25,13 @@ use crate::calibration::FromRuns;
 use crate::calibration::disk::DiskFromRuns;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
-use measure::measure;
+use disk::FilesToRead;
+use measure::{Measurement, measure};
 
 pub use answer::PlanAnswer;
 pub use curves::{CurvePoint, PlanCurve};
-pub use measure::MeasuredSource;
+pub use disk::{DiskReads, HeadsReads};
+pub use measure::{MeasuredHeads, MeasuredSource};
 pub use request::{
     PlanDataRequest, PlanRequest, PlanSourceRequest, RefillChoice, WhoCompresses, check_ratio,
 };
@@ -73,12 +74,6 @@ pub struct Planned {
 /// Defaults if nothing is measured or given.
 const RATIO_ASSUMED: f64 = 2.0;
 const FILE_MICROSECONDS: u32 = 50;
-/// Linux' default of `read_ahead_kb`.
-const READ_AHEAD_BYTES: u64 = 128 << 10;
-const READ_BLOCK_BYTES: u64 = 1 << 20;
-/// Files that a backup reads at once from a disk.
-const FILES_AT_ONCE: u64 = 8;
-
 /// Plans a backup. Paths are measured first, until `cancel` ends it.
 ///
 /// # Errors
@@ -94,14 +89,16 @@ pub fn plan(request: &PlanRequest, cancel: &Cancel) -> Result<Planned, Failure> 
     let source_from = source_from(&request.source)?;
     let measured = match &request.paths[..] {
         [] => None,
-        paths => Some(measure(paths, request.source.measure_seconds, request.engine, cancel)?),
+        paths => Some(measure(&Measurement::of(request, paths), cancel)?),
     };
     let known = Known {
         drive,
         from: from.as_ref(),
         source_from: source_from.as_ref(),
         measured: measured.as_ref(),
+        reads: disk_reads(request, source_from.as_ref(), measured.as_ref()),
     };
+    let reads = known.reads;
     let setup = setup(request, &known)?;
     let generations = compared(request, drive);
     let drive_ratio = drive_ratio(request, &known);
@@ -120,7 +117,7 @@ pub fn plan(request: &PlanRequest, cancel: &Cancel) -> Result<Planned, Failure> 
         medium: medium.filter(|medium| medium.name != drive.name),
         others: request.drives.iter().skip(1).map(|drive| drive.0).collect(),
         list,
-        reads: DiskReads::of_disk(&request.source),
+        reads,
         drive_ratio,
         bounded_by_cores: bounded_by_host(request, &setup),
         is_ratio_assumed: known_ratio(request, &known).is_none(),
@@ -189,6 +186,8 @@ struct Known<'a> {
     source_from: Option<&'a DiskFromRuns>,
     /// The measurement of PATH.
     measured: Option<&'a MeasuredSource>,
+    /// How the disk of the source is read, if the rate comes from a disk.
+    reads: Option<DiskReads>,
 }
 
 fn setup(request: &PlanRequest, known: &Known<'_>) -> Result<Setup, Failure> {
@@ -277,7 +276,9 @@ fn source(request: &PlanRequest, known: &Known<'_>) -> Result<PlanSource, Failur
         }
         (Some(rate), _, _) => (rate, None),
         (None, Some(disk), _) => {
-            (DiskReads::of(given).bytes_per_second(disk), Some(disk_file_ns(disk)))
+            let tree = FilesToRead { size_bytes, files, ring_bytes: request.ring_bytes };
+            let reads = known.reads.unwrap_or_else(|| DiskReads::new(given, disk, tree));
+            (reads.bytes_per_second(disk, tree), Some(reads.file_ns(disk, tree)))
         }
         // The measured rate includes the times of files.
         (None, None, Some(measured)) => (measured.bytes_per_second, Some(0)),
@@ -291,6 +292,21 @@ fn source(request: &PlanRequest, known: &Known<'_>) -> Result<PlanSource, Failur
     let per_file_ns = given.file_microseconds.map(|us| u64::from(us) * 1000).or(disk_file_ns);
     let file_ns = per_file_ns.unwrap_or(u64::from(FILE_MICROSECONDS) * 1000);
     Ok(PlanSource { size_bytes, files, bytes_per_second, file_ns })
+}
+
+/// How the disk of the source is read, unless a rate is given.
+fn disk_reads(
+    request: &PlanRequest,
+    source_from: Option<&DiskFromRuns>,
+    measured: Option<&MeasuredSource>,
+) -> Option<DiskReads> {
+    let given = &request.source;
+    let named = given.disk.as_ref().map(|disk| &disk.parameters);
+    let disk = source_from.map(|from| &from.parameters).or(named)?;
+    let size_bytes = given.size_bytes.or(measured.map(|it| it.size_bytes)).unwrap_or(0);
+    let files = given.files.or(measured.map(|it| it.files)).unwrap_or(0);
+    let tree = FilesToRead { size_bytes, files, ring_bytes: request.ring_bytes };
+    Some(DiskReads::new(given, disk, tree))
 }
 
 /// The highest rate that the cores of the host can process, in bytes a second; `None` if the source
@@ -314,41 +330,6 @@ fn bounded_by_host(request: &PlanRequest, setup: &Setup) -> Option<usize> {
     let bound = processor_bound(&request.source, setup.source.size_bytes, None)?;
     let is_bounded = setup.source.bytes_per_second == bound;
     is_bounded.then(|| request.source.cores.map_or_else(flow::crew::cores, NonZero::get))
-}
-
-/// How the plan assumes a disk to be read: one stream through the page cache.
-#[derive(Clone, Copy, Debug)]
-pub struct DiskReads {
-    /// Bytes of one read.
-    pub read_bytes: u64,
-    pub read_ahead_bytes: u64,
-}
-
-impl DiskReads {
-    /// `None` unless the rate of the source comes from a disk.
-    fn of_disk(given: &PlanSourceRequest) -> Option<DiskReads> {
-        given.has_disk().then(|| DiskReads::of(given))
-    }
-
-    fn of(given: &PlanSourceRequest) -> DiskReads {
-        DiskReads {
-            read_bytes: given.read_block_bytes.unwrap_or(READ_BLOCK_BYTES),
-            read_ahead_bytes: given.read_ahead_bytes.unwrap_or(READ_AHEAD_BYTES),
-        }
-    }
-
-    fn bytes_per_second(self, disk: &DiskParameters) -> u64 {
-        let policy = Policy::Linux { window_bytes: self.read_ahead_bytes };
-        let reader = Reader { read_bytes: self.read_bytes, copy_bytes_per_second: 5_000_000_000 };
-        sequential_bytes_per_second(disk, policy, reader)
-    }
-}
-
-/// Two random reads for each file, one for its inode and one for its content, several files at
-/// once.
-fn disk_file_ns(disk: &DiskParameters) -> u64 {
-    2 * (disk.positioning.mean_ns() + disk.command_ns)
-        / FILES_AT_ONCE.min(disk.servers as u64).max(1)
 }
 
 fn drive_ratio(request: &PlanRequest, known: &Known<'_>) -> Ratio {

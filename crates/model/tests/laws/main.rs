@@ -6,3 +6,4 @@ mod drive;
 mod heads;
 mod plan;
 mod speed;
+mod sweep;

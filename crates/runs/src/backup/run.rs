@@ -45,7 +45,7 @@ use crate::sweep::{Limits, SWEEP_THREADS, Sweep};
 /// Objects of a batch while readers wait for the disk.
 const BATCH_ITEMS_WHEN_WAITING: usize = 16;
 /// Most bytes of one reservation, unless the ring is small.
-const GROUP_BYTES_MAX: usize = 8 << 20;
+pub(super) const GROUP_BYTES_MAX: usize = 8 << 20;
 /// Hashing threads: each hashes several gigabytes per second, more than memory delivers to this
 /// many.
 const HASH_THREADS_MAX: usize = 16;

@@ -19,7 +19,7 @@ pub(super) const LOOK_FILES: usize = 16;
 pub(super) const SAMPLE_FILES: usize = 2 * LOOK_FILES;
 /// The longest files that say something about heads, and not about bytes: the smaller ones, if
 /// there are enough of them.
-pub(super) const LOOK_BYTES_MAX: [u64; 2] = [128 << 10, 2 << 20];
+pub(crate) const LOOK_BYTES_MAX: [u64; 2] = [128 << 10, 2 << 20];
 /// Heads cannot answer faster: half a turn of the fastest disk is 2 ms. A drive answers some reads
 /// from its cache, so this is compared with the median.
 const FASTEST_HEADS: Duration = Duration::from_millis(2);

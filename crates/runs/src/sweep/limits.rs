@@ -38,40 +38,44 @@ const WINDOW_FOLDERS_LEAST: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Content in the page cache whose turn has not come.
-    pub(super) window_bytes: usize,
+    pub(crate) window_bytes: usize,
     /// Objects that wait for it.
-    pub(super) window_entries: usize,
+    pub(crate) window_entries: usize,
     /// Folders of these objects.
     pub(super) window_folders: usize,
     /// Larger files are not fetched.
-    pub(super) file_bytes_max: u64,
+    pub(crate) file_bytes_max: u64,
 }
 
 impl Limits {
-    /// A file takes at most a part of the window, so that others go on while it waits for them.
-    /// Without a size of the window it is the usual one; without folders there is none.
+    /// Of a window in so many folders; without folders there is none.
     pub(crate) fn new(
         window_bytes: Option<usize>,
         window_folders: usize,
         file_bytes_max: usize,
     ) -> Option<Limits> {
+        let limits = || Limits::of(window_bytes, window_folders, file_bytes_max);
+        (window_folders > 0).then(limits)
+    }
+
+    /// A file takes at most a part of the window, so that others go on while it waits for them.
+    /// Without a size of the window it is the usual one.
+    pub(crate) fn of(
+        window_bytes: Option<usize>,
+        window_folders: usize,
+        file_bytes_max: usize,
+    ) -> Limits {
         let window_bytes = window_bytes.unwrap_or_else(usual_window_bytes);
         let part = (window_bytes / 64).max(FILE_BYTES_LEAST);
         let file_bytes_max = part.min(file_bytes_max) as u64;
         let entries = window_bytes / ENTRY_BYTES;
         let window_entries = entries.clamp(WINDOW_ENTRIES_MIN, WINDOW_ENTRIES_MAX);
-        let limits = Limits { window_bytes, window_entries, window_folders, file_bytes_max };
-        (window_folders > 0).then_some(limits)
+        Limits { window_bytes, window_entries, window_folders, file_bytes_max }
     }
 
     /// Most batches that come out of the window before they are taken.
     pub(crate) fn batches(&self) -> usize {
         self.window_entries
-    }
-
-    /// Larger files are not fetched.
-    pub(crate) fn file_bytes_max(&self) -> u64 {
-        self.file_bytes_max
     }
 }
 

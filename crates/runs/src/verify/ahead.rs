@@ -104,7 +104,7 @@ impl<'a> Ahead<'a> {
             against,
             sweep: Sweep::new(order, limits, BATCHES_WAITING, queue, monitor, cancel),
             fetched: queue,
-            file_bytes_max: limits.file_bytes_max(),
+            file_bytes_max: limits.file_bytes_max,
             is_over: AtomicBool::new(false),
         })
     }

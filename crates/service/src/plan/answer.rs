@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim::mount::drive::DriveParameter;
 
-use super::{MeasuredSource, Planned, TimeWindow};
+use super::{HeadsReads, MeasuredHeads, MeasuredSource, Planned, TimeWindow};
 use crate::Answer;
 use crate::calibration::disk::{CalibratedDisk, DiskFromRuns};
 use crate::calibration::{CalibratedDrive, FromRuns};
@@ -88,8 +88,43 @@ pub struct PlanSourceAnswer {
     pub read_block_bytes: Option<u64>,
     /// The kernel's read-ahead, if the rate comes from a disk.
     pub read_ahead_bytes: Option<u64>,
+    /// How its files are read, if the disk has heads and their number is known.
+    pub heads: Option<HeadsAnswer>,
     /// The experiment that the disk comes from.
     pub from: Option<CalibratedDisk>,
+}
+
+/// How the files of a disk with heads are read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HeadsAnswer {
+    /// Mean content of a file.
+    pub file_bytes: u64,
+    /// The part in the middle of the disk on which the files are assumed to lie side by side, in
+    /// another order than that of their names.
+    pub spread_bytes: u64,
+    /// Content that may be read ahead.
+    pub window_bytes: u64,
+    /// Files that are read ahead in the order of the disk; null if they are read by name.
+    pub window_files: Option<u64>,
+    /// Time of all files.
+    pub seconds: f64,
+    /// Share of it in which the heads are on their way, 0 to 1.
+    pub seek_share: f64,
+    /// Time of all files in the order of their names.
+    pub by_name_seconds: f64,
+}
+
+/// A disk with heads, as a measurement found it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeasuredHeadsAnswer {
+    /// Median time of the first files in the order of names.
+    pub by_name_seconds: f64,
+    /// The same of neighbours on the disk.
+    pub by_place_seconds: f64,
+    /// Mean time of a file in the order of the disk; null if too few were read.
+    pub file_seconds: Option<f64>,
+    /// Whether seeks are the limit.
+    pub is_seeking: bool,
 }
 
 /// What was measured of the paths.
@@ -107,6 +142,8 @@ pub struct MeasuredAnswer {
     pub software_bytes_per_second: Option<u64>,
     /// Objects that could not be read.
     pub problems: u64,
+    /// The disk has heads: its files are read in its order. Null if none were found.
+    pub heads: Option<MeasuredHeadsAnswer>,
 }
 
 /// Where the data are compressed.
@@ -249,6 +286,7 @@ impl Planned {
             bounded_by_cores: self.bounded_by_cores.map(|cores| cores as u64),
             read_block_bytes: self.reads.map(|reads| reads.read_bytes),
             read_ahead_bytes: self.reads.map(|reads| reads.read_ahead_bytes),
+            heads: self.reads.and_then(|reads| reads.heads).map(heads),
             from: self.source_from.as_ref().map(DiskFromRuns::answer),
         }
     }
@@ -301,6 +339,28 @@ fn measured(measured: &MeasuredSource) -> MeasuredAnswer {
         software_ratio: measured.software.map(|(ratio, _)| ratio),
         software_bytes_per_second: measured.software.map(|(_, rate)| rate),
         problems: measured.problems,
+        heads: measured.heads.as_ref().map(measured_heads),
+    }
+}
+
+fn heads(heads: HeadsReads) -> HeadsAnswer {
+    HeadsAnswer {
+        file_bytes: heads.file_bytes,
+        spread_bytes: heads.spread_bytes,
+        window_bytes: heads.window_bytes,
+        window_files: heads.window_files,
+        seconds: heads.seconds,
+        seek_share: heads.seek_share(),
+        by_name_seconds: heads.by_name_seconds,
+    }
+}
+
+fn measured_heads(heads: &MeasuredHeads) -> MeasuredHeadsAnswer {
+    MeasuredHeadsAnswer {
+        by_name_seconds: heads.look.by_name.as_secs_f64(),
+        by_place_seconds: heads.look.by_place.as_secs_f64(),
+        file_seconds: heads.file_seconds,
+        is_seeking: heads.is_seeking(),
     }
 }
 

@@ -64,6 +64,14 @@ pub struct PlanSourceRequest {
     pub read_block_bytes: Option<u64>,
     /// The kernel's read-ahead of that disk; 128 KiB if not given.
     pub read_ahead_bytes: Option<u64>,
+    /// Content that may be read ahead in the order of a disk with heads; an eighth of the memory
+    /// that is free if not given, at most 4 GiB.
+    pub read_window_bytes: Option<u64>,
+    /// Capacity of a disk with heads, over which their whole way is spread; that of the preset if
+    /// not given.
+    pub capacity_bytes: Option<u64>,
+    /// The part of a disk with heads on which the files lie; the bytes to back up if not given.
+    pub spread_bytes: Option<u64>,
     /// Bytes to back up.
     pub size_bytes: Option<u64>,
     pub files: Option<u64>,
@@ -157,6 +165,9 @@ impl Default for PlanSourceRequest {
             from: None,
             read_block_bytes: None,
             read_ahead_bytes: None,
+            read_window_bytes: None,
+            capacity_bytes: None,
+            spread_bytes: None,
             size_bytes: None,
             files: None,
             file_microseconds: None,
@@ -213,6 +224,11 @@ impl PlanSourceRequest {
             let hint = "add --source-disk or --source-from (--source-rate already includes it)";
             let what = "--read-block-size and --read-ahead need a source disk";
             return Err(Failure::of(what, Some(hint)));
+        }
+        if !self.has_disk() && [self.capacity_bytes, self.spread_bytes].iter().any(Option::is_some)
+        {
+            let what = "--source-capacity and --source-spread need a source disk";
+            return Err(Failure::of(what, Some("add --source-disk or --source-from")));
         }
         if typed.iter().flatten().any(|bytes| *bytes > READ_BYTES_MAX) {
             let most = size(READ_BYTES_MAX);

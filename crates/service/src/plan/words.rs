@@ -1,16 +1,19 @@
 //! The explanation of a plan in words: what limits it, and which way is the best.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use base::format::{counted, duration, rate, size};
+use base::format::{counted, duration, percent, rate, size};
 use experiment::judgement::quoted;
 use model::plan::Limit;
 use model::plan::alternatives::{Alternative, Effort, best};
 
-use super::Planned;
+use super::{HeadsReads, MeasuredHeads, Planned};
 
 /// Two times within this factor are not compared.
 const WORTH_COMPARING: f64 = 1.02;
+
+const SEEKS_LIMIT: &str = ", and seeks are the limit";
 
 /// A way that is better than the requested one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,17 @@ impl Planned {
             Limit::Interface => format!("the drive's interface, at {at}"),
             Limit::Medium => format!("the tape, at {at} of content at its highest speed"),
         }
+    }
+
+    /// That the disk of the source has heads, in which order its files are read, and how fast.
+    pub fn heads_sentence(&self) -> Option<String> {
+        let source = &self.setup.source;
+        let bytes = source.size_bytes as f64;
+        if let Some(heads) = self.reads.and_then(|reads| reads.heads) {
+            return Some(disk_sentence(&heads, source.files, bytes));
+        }
+        let measured = self.measured.as_ref().filter(|_| self.reads.is_none())?;
+        measured.heads.as_ref().map(|heads| measured_sentence(heads, measured.bytes_per_second))
     }
 
     /// The best plan with settings alone, and the best ones with more effort.
@@ -92,12 +106,40 @@ impl Planned {
     /// What limits the requested plan, and the best ways, in one line.
     pub(super) fn explanation(&self) -> String {
         let mut parts = vec![format!("limit: {}", self.limit())];
+        parts.extend(self.heads_sentence());
         for way in self.advice() {
             parts.push(way.sentence);
             parts.extend(way.command);
         }
         parts.join("; ")
     }
+}
+
+fn disk_sentence(heads: &HeadsReads, files: u64, bytes: f64) -> String {
+    let at = |seconds: f64| rate(bytes / seconds.max(1e-9));
+    let limit = if heads.seek_share() > 0.5 { SEEKS_LIMIT } else { "" };
+    let files = counted(files, "file", "files");
+    let (now, seeks) = (at(heads.seconds), percent(heads.seek_share()));
+    let by_name = match heads.window_files {
+        Some(_) => format!("; in the order of names at {}", at(heads.by_name_seconds)),
+        None => String::new(),
+    };
+    let order = if heads.window_files.is_some() { "the disk" } else { "names" };
+    format!(
+        "the disk of the source has heads{limit}: its {files} come in the order of {order}, at \
+         {now}, with {seeks} of the time in seeks{by_name}"
+    )
+}
+
+fn measured_sentence(heads: &MeasuredHeads, bytes_per_second: u64) -> String {
+    let limit = if heads.is_seeking() { SEEKS_LIMIT } else { "" };
+    let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    let [by_name, by_place] = [heads.look.by_name, heads.look.by_place].map(ms);
+    format!(
+        "the disk of the source has heads{limit}: its files come in the order of the disk, at {}; \
+         one took {by_name} in the order of names, {by_place} in that of the disk",
+        rate(bytes_per_second as f64)
+    )
 }
 
 /// A predicted number of back-hitches, as [`rounded`] has it.

@@ -27,6 +27,8 @@ fn a_slow_source_and_its_alternatives() {
         "3000000",
         "--cores",
         "64",
+        "--read-window",
+        "4G",
         "--parameters",
     ];
     let output = run(directory.path(), &fast);
@@ -221,6 +223,41 @@ fn how_the_disk_is_read_is_said_and_chosen() {
     };
     check(&["--source-rate", "60MB", "--read-ahead", "1M"], "need a source disk");
     check(&["--source-disk", "nvme", "--read-block-size", "1T"], "must be at most 67.1 MB");
+}
+
+/// A forecast of files on a disk with heads knows the order in which a backup reads them; one of a
+/// disk without heads is as it was.
+#[test]
+fn files_of_a_disk_with_heads_come_in_its_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let tree = ["--size", "1TB", "--files", "20000000", "--compression", "none"];
+    let plan = |disk: &str, more: &[&str]| {
+        let disk = ["plan", "--drive", "lto8", "--cores", "64", "--source-disk", disk];
+        [&disk[..], &tree, more].concat().iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()
+    };
+    let answer = |disk: &str, more: &[&str]| {
+        let typed = plan(disk, &[more, &["--json"]].concat());
+        document(path, &typed.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let typed = plan("sata7200", &["--read-window", "1G"]);
+    let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+    insta::assert_snapshot!("plan_heads", shown(&run(path, &typed), path));
+    let heads = |more: &[&str]| answer("sata7200", more)["source"]["heads"].clone();
+    let usual = heads(&["--read-window", "1G"]);
+    assert_eq!((&usual["window_files"], &usual["file_bytes"]), (&20_164.into(), &50_000.into()));
+    let seconds = |heads: &serde_json::Value| heads["seconds"].as_f64().unwrap();
+    assert!(usual["by_name_seconds"].as_f64().unwrap() > seconds(&usual));
+    assert!(seconds(&heads(&["--read-window", "64M"])) > seconds(&usual));
+    let spread = ["--read-window", "1G", "--source-spread", "3TB", "--source-capacity", "16TB"];
+    assert!(seconds(&heads(&spread)) > seconds(&usual));
+    // Flash: two random reads for each file.
+    let flash = answer("ssd-sata", &["--read-window", "64M"]);
+    assert!(flash["source"]["heads"].is_null());
+    assert_eq!(flash["source"]["file_ns"], 2 * 775_000 / 8);
+    let output = run(path, &["plan", "--drive", "lto9", "--size", "1TB", "--source-spread", "2TB"]);
+    let text = shown(&output, path);
+    assert!(text.contains("--source-capacity and --source-spread need a source disk"), "{text}");
 }
 
 #[test]
