@@ -20,8 +20,9 @@ fn disk(number: usize, capacity_bytes: u64) -> DiskParameters {
     disks[number].clone().with(&changes)
 }
 
-/// Places are drawn, so that two times differ by a little more than what they should.
-const DRAWN: f64 = 1.03;
+/// Places are drawn (3.5 % in what was seen), and large windows are played by a part of their files
+/// (7 %): two times may differ by that much the wrong way.
+const DRAWN: f64 = 1.10;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
@@ -52,7 +53,8 @@ proptest! {
         let disk = disk(number, 1 << 38);
         let tree = FilesOnDisk { files, file_bytes, spread_bytes: 0 };
         let ns = tree.read_ns(&disk, &limits(1 << window)) as f64;
-        prop_assert!(tree.read_ns(&disk, &limits(2 << window)) as f64 <= ns * DRAWN);
+        let larger_ns = tree.read_ns(&disk, &limits(2 << window)) as f64;
+        prop_assert!(larger_ns <= ns * DRAWN, "{ns} {larger_ns}");
         let twice = FilesOnDisk { files: 2 * files, ..tree };
         prop_assert!(twice.read_ns(&disk, &limits(1 << window)) as f64 >= ns);
     }
