@@ -7,7 +7,7 @@
 //! `EXTENTS` has a line `ADDRESS BYTES` for each piece, in the order of names, as
 //! `scripts/read-order-speed` writes it. `CAPACITY` is that of the disk, `WINDOW` what may be read
 //! ahead, all in bytes. The times are the model's, with sixteen reads in flight: in the order of
-//! names, in that of the sweep (`crates/runs/src/backup/sweep.rs`), and in the best order that
+//! names, in that of the sweep (`crates/runs/src/sweep.rs`), and in the best order that
 //! simulated annealing finds from there, which moves stretches of the order to other places as far
 //! as the window allows.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]

@@ -2,7 +2,7 @@
 //!
 //! Takeup does not read such files in the order of their names: a window of them is opened in the
 //! order of their inodes and fetched in the order of their addresses, again and again from the
-//! lowest to the highest (crate `runs`, `backup/sweep`). This module plays the same steps over the
+//! lowest to the highest (crate `runs`, `sweep`). This module plays the same steps over the
 //! model of the disk: the look that finds the heads, the reads of inodes, the window that gets room
 //! when the first files of it are complete, and up to sixteen reads in flight.
 //!

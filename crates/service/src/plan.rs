@@ -276,6 +276,7 @@ fn source(request: &PlanRequest, known: &Known<'_>) -> Result<PlanSource, Failur
         }
         (Some(rate), _, _) => (rate, None),
         (None, Some(disk), _) => {
+            given.check_heads(disk, files)?;
             let tree = FilesToRead { size_bytes, files, ring_bytes: request.ring_bytes };
             let reads = known.reads.unwrap_or_else(|| DiskReads::new(given, disk, tree));
             (reads.bytes_per_second(disk, tree), Some(reads.file_ns(disk, tree)))

@@ -123,7 +123,7 @@ pub struct MeasuredHeadsAnswer {
     pub by_place_seconds: f64,
     /// Mean time of a file in the order of the disk; null if too few were read.
     pub file_seconds: Option<f64>,
-    /// Whether seeks are the limit.
+    /// Whether seeks take more of its time than reading does.
     pub is_seeking: bool,
 }
 

@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use base::format::size;
+use model::disk::{DiskParameters, Positioning};
 use model::plan::Refill;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -234,6 +235,18 @@ impl PlanSourceRequest {
             let most = size(READ_BYTES_MAX);
             let what = format!("--read-block-size and --read-ahead must be at most {most}");
             return Err(Failure::of(what, None));
+        }
+        Ok(())
+    }
+
+    /// Refuses what describes files on a disk with heads where it would be passed over.
+    pub(super) fn check_heads(&self, disk: &DiskParameters, files: u64) -> Result<(), Failure> {
+        let is_given = self.capacity_bytes.or(self.spread_bytes).is_some();
+        let has_heads = matches!(disk.positioning, Positioning::Heads(_));
+        if is_given && !(has_heads && files > 0) {
+            let what = "--source-capacity and --source-spread need a disk with heads, and --files";
+            let hint = "sata7200, sas15k and array:N have heads";
+            return Err(Failure::of(what, Some(hint)));
         }
         Ok(())
     }

@@ -13,7 +13,8 @@ use super::{HeadsReads, MeasuredHeads, Planned};
 /// Two times within this factor are not compared.
 const WORTH_COMPARING: f64 = 1.02;
 
-const SEEKS_LIMIT: &str = ", and seeks are the limit";
+/// Of the disk; that of the plan may be another part.
+const SEEKS_LIMIT: &str = ", and seeks are its limit";
 
 /// A way that is better than the requested one.
 #[derive(Clone, Debug, PartialEq, Eq)]

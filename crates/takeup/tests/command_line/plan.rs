@@ -258,6 +258,10 @@ fn files_of_a_disk_with_heads_come_in_its_order() {
     let output = run(path, &["plan", "--drive", "lto9", "--size", "1TB", "--source-spread", "2TB"]);
     let text = shown(&output, path);
     assert!(text.contains("--source-capacity and --source-spread need a source disk"), "{text}");
+    let flash = plan("ssd-sata", &["--source-spread", "2TB"]);
+    let output = run(path, &flash.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(shown(&output, path).contains("need a disk with heads, and --files"));
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]

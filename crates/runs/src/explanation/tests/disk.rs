@@ -46,7 +46,7 @@ fn reading_by_name_is_named_where_the_disk_takes_as_long_as_heads() {
         words(&[read.clone(), write.clone()], &run)
     };
     let text = said(4000, true);
-    assert!(text.contains("2.5 ms for each file, as heads need: without --read-order"), "{text}");
+    assert!(text.contains("2.5 ms for each file: without --read-order"), "{text}");
     for (files, is_by_name) in [(4000, false), (100_000, true), (0, true)] {
         let text = said(files, is_by_name);
         assert!(text.contains("at once: a faster disk would help"), "{files}: {text}");

@@ -33,8 +33,6 @@ pub struct MeasuredHeads {
     pub file_bytes: Option<f64>,
 }
 
-/// Bytes that pass under the heads in the time of a seek, on any disk.
-const BYTES_OF_A_SEEK: f64 = 512.0 * 1024.0;
 /// Pieces that say something.
 const PIECES_MIN: u64 = 100;
 
@@ -49,15 +47,19 @@ impl MeasuredHeads {
         Some(MeasuredHeads { look, file_seconds, file_bytes })
     }
 
-    /// Whether the heads are on their way for more of the time than they read.
+    /// Whether the heads are on their way for more of the time than they read, on any disk.
     pub fn is_seeking(&self) -> bool {
-        self.file_bytes.is_some_and(|bytes| bytes < BYTES_OF_A_SEEK)
-            && self.file_seconds.is_some_and(|seconds| seconds > SEEK_SECONDS)
+        let (Some(seconds), Some(bytes)) = (self.file_seconds, self.file_bytes) else {
+            return false;
+        };
+        seconds > (2.0 * bytes / SLOWEST_BYTES_PER_SECOND).max(SEEK_SECONDS)
     }
 }
 
 /// A file that takes longer than this has cost a seek or a part of a turn.
 const SEEK_SECONDS: f64 = 1e-3;
+/// The inner tracks of disks that are still in use are faster.
+const SLOWEST_BYTES_PER_SECOND: f64 = 80e6;
 
 /// Costs of files, from the samples of a run.
 struct Fetched {
@@ -161,6 +163,17 @@ mod tests {
         let rows: Vec<_> = (0..40).map(|step| (1000 + 100 * step, 100 * step)).collect();
         let took = seconds(&samples(&rows), tree(100_000)).unwrap();
         assert!((took - 100.0).abs() < 1.0, "{took}");
+    }
+
+    /// Files of half a megabyte take milliseconds as one stream, too.
+    #[test]
+    fn seeks_are_named_where_bytes_cannot_take_that_long() {
+        let is_seeking = |milliseconds: f64, bytes: f64| {
+            let (file_seconds, file_bytes) = (Some(milliseconds / 1e3), Some(bytes));
+            MeasuredHeads { look: LOOK, file_seconds, file_bytes }.is_seeking()
+        };
+        assert!(is_seeking(2.0, 30e3) && is_seeking(14.0, 500e3));
+        assert!(!is_seeking(0.3, 30e3) && !is_seeking(3.0, 500e3));
     }
 
     #[test]
