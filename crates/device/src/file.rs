@@ -124,11 +124,21 @@ pub fn drop_written(file: impl AsFd, offset_bytes: u64, length_bytes: u64) -> io
     Ok(())
 }
 
+/// One advice to read ahead. The kernel cuts it at the largest request of the disk
+/// (`max_sectors_kb`, mostly 1280), and does not say so (`force_page_cache_ra`).
+const ADVICE_BYTES: u64 = 512 << 10;
+
 /// Starts reading a range into the page cache, without waiting. Advice, like
 /// [`start_write_back`].
 pub fn read_ahead(file: impl AsFd, offset_bytes: u64, length_bytes: u64) {
-    let length = std::num::NonZeroU64::new(length_bytes);
-    let _ = rustix::fs::fadvise(file, offset_bytes, length, rustix::fs::Advice::WillNeed);
+    let mut done_bytes = 0;
+    while done_bytes < length_bytes {
+        let step_bytes = (length_bytes - done_bytes).min(ADVICE_BYTES);
+        let (offset, length) =
+            (offset_bytes.saturating_add(done_bytes), std::num::NonZeroU64::new(step_bytes));
+        let _ = rustix::fs::fadvise(&file, offset, length, rustix::fs::Advice::WillNeed);
+        done_bytes += step_bytes;
+    }
 }
 
 /// Drops clean pages of a range from the page cache. Advice, like [`start_write_back`].
@@ -157,5 +167,30 @@ pub fn drop_all_cached(file: impl AsFd, length_bytes: u64) -> StillCached {
         None => StillCached::Unknown,
         Some(0) => StillCached::Nothing,
         Some(bytes) => StillCached::Bytes(bytes.min(length_bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// The kernel cuts each advice at the largest request of the disk.
+    #[test]
+    fn all_of_a_long_range_is_read_ahead() {
+        const BYTES: u64 = 6 << 20;
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![7; BYTES as usize]).unwrap();
+        file.sync_all().unwrap();
+        drop_cached(&file, 0, 0);
+        read_ahead(&file, 0, BYTES);
+        let begun = Instant::now();
+        let cached = || cached_bytes(file.as_fd(), 0..BYTES).is_none_or(|bytes| bytes == BYTES);
+        while !cached() && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(cached());
     }
 }
