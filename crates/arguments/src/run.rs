@@ -62,7 +62,8 @@ impl From<EngineName> for EngineChoice {
 pub struct ReadOrderArgs {
     /// In which order files are read; the result is the same
     ///
-    /// auto looks whether the disk has heads, and reads in the order of the disk then.
+    /// auto measures the access time of the disk, and reads in the order of a slow disk, as one
+    /// with heads.
     #[arg(hide_short_help = true, long, value_enum, default_value_t = ReadOrderName::Auto,
           value_name = "ORDER")]
     pub read_order: ReadOrderName,

@@ -170,17 +170,9 @@ pub struct FetchedAhead {
     /// Pieces that were fetched, and their bytes.
     pub fetched_pieces: u64,
     pub fetched_bytes: u64,
-    /// The last look that found heads.
-    pub look: Option<LookTimes>,
-}
-
-/// How long the median of a few files took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LookTimes {
-    /// In the order of their names.
-    pub by_name: Duration,
-    /// In that of the disk.
-    pub by_place: Duration,
+    /// Access time of the device, if it was found to be so slow that files are fetched: the median
+    /// time to read a file that lies far from the one before.
+    pub access_time: Option<Duration>,
 }
 
 /// Receives counts and notices of a run. Called from many threads at once.

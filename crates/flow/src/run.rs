@@ -222,7 +222,7 @@ pub struct RunReport {
     /// Part of that for this run's reads.
     #[serde(skip)]
     pub source_disk_own_seconds: Option<f64>,
-    /// What was read in the order of a disk with heads, if anything was.
+    /// What was read in the order of a disk, if anything was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_order: Option<DiskOrder>,
     /// Files were read in the order of their names because that was asked for.
@@ -250,7 +250,7 @@ pub struct RunReport {
     pub compression: String,
 }
 
-/// How files came from a disk with heads that were read in its order, not in that of their names.
+/// How files came from a disk that were read in its order, not in that of their names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskOrder {
     /// Files that were read so.

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use model::BILLION;
 use model::disk::{DiskChanges, DiskParameters, time_of_reads};
 
-const DEPTH: usize = 16;
+const DEPTH: usize = 32;
 const STEPS: u64 = 20_000;
 /// Longest stretch that is moved.
 const MOVED_MAX: u64 = 8;

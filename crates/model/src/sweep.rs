@@ -3,15 +3,15 @@
 //! Takeup does not read such files in the order of their names: a window of them is opened in the
 //! order of their inodes and fetched in the order of their addresses, again and again from the
 //! lowest to the highest (crate `runs`, `sweep`). This module plays the same steps over the
-//! model of the disk: the look that finds the heads, the reads of inodes, the window that gets room
-//! when the first files of it are complete, and up to sixteen reads in flight.
+//! model of the disk: the look at the access time, the reads of inodes, the window that gets room
+//! when the first files of it are complete, and up to 32 reads in flight.
 //!
 //! Assumed, because a plan knows only bytes and number: all files have the same size, lie at equal
 //! distances over a part in the middle of the disk, and their places have nothing to do
 //! with their names. Inodes are read in runs, as ext4 does.
 //!
 //! A window of many thousands of files is played by a part of them: fewer files, in proportion, in
-//! eight zones of the part of the disk. Of many windows the first few are played, and the others
+//! four zones of the part of the disk. Of many windows the first few are played, and the others
 //! take as long as the last of these.
 //!
 //! Not here: folders, and the processor.
@@ -43,14 +43,12 @@ pub struct FetchLimits {
     pub fetched_bytes_max: u64,
     /// Larger files are read alone, one after the other.
     pub several_bytes_max: u64,
-    /// Where all files are larger, a look cannot tell whether there are heads, and none is fetched.
-    pub look_bytes_max: u64,
 }
 
 /// A block of the file system, and a page of the cache.
 const BLOCK_BYTES: u64 = 4096;
 /// Reads in flight while files are fetched in the order of the disk.
-const FETCHES: usize = 16;
+const FETCHES: usize = 32;
 /// Readers of small files in the order of names, readers of files of medium size, and the smallest
 /// of these.
 const READERS: usize = 32;
@@ -65,22 +63,22 @@ const STREAM_READS: usize = 8;
 const STREAM_READ_BYTES: u64 = 1 << 20;
 /// Files that are opened together, and waiting reads with which the heads set out.
 const CHUNK_FILES: usize = 2048;
-const SET_OUT_READS: usize = 1024;
-/// The look: files in each of two orders, chosen from so many.
-const LOOK_FILES: usize = 16;
-const LOOK_AMONG: u64 = 256;
-const LOOKED: u64 = 2 * LOOK_FILES as u64;
+const SET_OUT_READS: u64 = 8192;
+/// The look: files that are read until the disk is known to be slow, and how many a tree needs for
+/// a look.
+const LOOKED: u64 = 4;
+const LOOK_AMONG: u64 = 16;
 /// Inodes that one read brings: ext4 reads 32 blocks of 4 KiB ahead (`inode_readahead_blks`), each
 /// with 16 inodes of 256 bytes.
 const RUN_INODES: f64 = 512.0;
 const RUN_BYTES: u64 = 128 << 10;
 /// Files of a window that are played, and windows that are. So many files are all played.
-const PLAYED_FILES: u64 = 2048;
+const PLAYED_FILES: u64 = 8192;
 const PLAYED_WINDOWS: u64 = 4;
 const PLAYED_MAX: u64 = 4 * PLAYED_FILES;
 /// Most files for which places are drawn.
 const DRAWN_FILES: u64 = 256 << 10;
-const ZONES: u64 = 8;
+const ZONES: u64 = 4;
 /// Bytes of a file that show how it streams, and files and bytes that show the order of names.
 const SHOWN_BYTES: u64 = 32 << 20;
 const SHOWN_FILES: u64 = 4000;
@@ -111,8 +109,7 @@ impl FilesOnDisk {
 
     /// Whether they are fetched in the order of the disk.
     pub fn is_fetched(&self, limits: &FetchLimits) -> bool {
-        let bytes_max = limits.fetched_bytes_max.min(limits.look_bytes_max);
-        self.files >= LOOKED && self.file_bytes <= bytes_max
+        self.files >= LOOK_AMONG && self.file_bytes <= limits.fetched_bytes_max
     }
 
     /// Files in the window at once, at most all.
@@ -142,17 +139,10 @@ impl Placed {
         Placed { files: FilesOnDisk { files, file_bytes, spread_bytes }, disk, from_bytes }
     }
 
-    /// Two rounds of files, one read after the other: in the order of names, then of neighbours
-    /// among those that were opened.
+    /// A few files, one read after the other.
     fn look_ns(&self) -> u64 {
-        let among = LOOK_AMONG.min(self.files.files);
-        let mut places = self.draw(1.0, self.files.files.min(DRAWN_FILES), among);
-        let (by_name, rest) = places.split_at_mut(LOOK_FILES);
-        rest.sort_unstable();
-        let middle = (rest.len() - LOOK_FILES) / 2;
-        let by_place = &rest[middle..middle + LOOK_FILES];
-        let reads: Vec<_> =
-            by_name.iter().chain(by_place).map(|at| (*at, self.files.file_bytes)).collect();
+        let places = self.draw(1.0, self.files.files.min(DRAWN_FILES), LOOKED);
+        let reads: Vec<_> = places.iter().map(|at| (*at, self.files.file_bytes)).collect();
         time_of_reads(&self.disk, &reads, 1)
     }
 
@@ -168,7 +158,9 @@ impl Placed {
         let drawn = all.min(DRAWN_FILES);
         let play = |number: u64| {
             let places = self.draw(part, drawn, number.min(drawn));
-            Fetching::new(&self.disk, self.files.file_bytes, places, window).play() as f64
+            let set_out_reads = index(scaled(SET_OUT_READS));
+            let fetching = Fetching::new(&self.disk, self.files.file_bytes, places, window);
+            Fetching { set_out_reads, ..fetching }.play() as f64
         };
         // Whole windows, since the heads go back after each.
         let windows = PLAYED_FILES.div_ceil(window).max(PLAYED_WINDOWS / 2);
@@ -349,6 +341,7 @@ struct Fetching {
     waiting: BTreeSet<(u64, usize)>,
     heads_at: (u64, usize),
     are_heads_out: bool,
+    set_out_reads: usize,
     in_flight: Vec<(Ticket, usize)>,
 }
 
@@ -369,6 +362,7 @@ impl Fetching {
             waiting: BTreeSet::new(),
             heads_at: (0, 0),
             are_heads_out: false,
+            set_out_reads: index(SET_OUT_READS),
             in_flight: Vec::new(),
         }
     }
@@ -400,7 +394,7 @@ impl Fetching {
                 self.waiting.insert((self.places[file], file));
             }
             self.admitted = self.admitted.max(end);
-            self.are_heads_out |= self.waiting.len() >= SET_OUT_READS;
+            self.are_heads_out |= self.waiting.len() >= self.set_out_reads;
             if self.admitted < self.opened || self.opened == self.places.len() {
                 self.are_heads_out = true;
                 return;
@@ -459,7 +453,6 @@ mod tests {
                 window_files: window,
                 fetched_bytes_max: 8 << 20,
                 several_bytes_max: 8 << 20,
-                look_bytes_max: 2 << 20,
             };
             let places = placed.draw(1.0, files.files, files.files);
             let all = Fetching::new(&placed.disk, files.file_bytes, places, window).play();

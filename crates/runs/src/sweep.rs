@@ -21,6 +21,7 @@ mod in_order;
 mod judge;
 mod lanes;
 mod limits;
+mod look;
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,33 +32,32 @@ use base::failures::lock;
 use flow::account::{Account, Stage, ThreadState};
 use flow::budget::{Budget, Loan};
 use flow::cancel::{Cancel, Stopped};
-use flow::monitor::{FetchedAhead, Level, LookTimes, Monitor, Notice};
+use flow::monitor::{FetchedAhead, Level, Monitor, Notice};
 use flow::queue::Queue;
 use flow::run::DiskOrder;
 
 pub(crate) use batch::{Batch, Fetchable, Held};
 use batch::{Folders, LastFolder};
-use found::{Candidate, Found, Sample};
+use found::{Candidate, Found};
 use in_order::InOrder;
-use judge::{JUMP_BYTES, Judge, Looked, SAMPLE_FILES, Verdict};
-
-pub(crate) use judge::LOOK_BYTES_MAX;
+use judge::{Judge, Verdict};
 use lanes::{Lanes, WaitingRead};
 pub use limits::ReadOrder;
 pub(crate) use limits::{Limits, WINDOW_FOLDERS, descriptors, halved};
+use look::{JUMP_BYTES, Looked, SAMPLE_FILES, Sample};
 
 /// Threads that fetch: requests that the disk can choose from. A drive's own queue holds 32.
-pub(crate) const SWEEP_THREADS: usize = 16;
+pub(crate) const SWEEP_THREADS: usize = 32;
 /// Entries whose inodes are read together.
 const CHUNK_ENTRIES: usize = 2048;
 /// Entries that are waited for, and for how long: of a few files no look says anything.
 const GATHER_ENTRIES: usize = 256;
 const GATHER_WAIT: Duration = Duration::from_millis(200);
 /// The heads set out when so many reads wait, or when no more can: a sweep through few is mostly
-/// seeking.
-const SET_OUT_READS: usize = 1024;
+/// seeking, and takes the heads from the inodes that are read meanwhile.
+const SET_OUT_READS: usize = 8192;
 /// They set out with fewer after this time.
-const SET_OUT_WAIT: Duration = Duration::from_secs(1);
+const SET_OUT_WAIT: Duration = Duration::from_secs(2);
 /// What an entry takes of the window where nothing is fetched: a shorter queue keeps readers busy.
 const WEIGHT_AS_THEY_COME: usize = 8;
 /// One read.
@@ -242,40 +242,48 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         if judge.verdict(device) != Verdict::Unknown {
             return Ok(());
         }
-        let Some(sample) = Sample::of(found) else { return Ok(()) };
+        let Some(sample) = Sample::of(found) else {
+            judge.pass(device);
+            return Ok(());
+        };
         // What readers have in hand would move the heads meanwhile.
         drop(self.entries.take(self.limits.window_entries, account)?);
-        let looked = sample.look();
-        let has_heads = looked.has_heads();
-        if has_heads == Some(true) {
-            let Looked { by_name, by_place, .. } = looked;
-            lock(&self.state).ahead.look = Some(LookTimes { by_name, by_place });
-            judge.sweep(device)
-        } else {
-            judge.pass(device)
+        let looked = sample.look(found);
+        match looked {
+            Looked::Slow(access_time) => {
+                lock(&self.state).ahead.access_time = Some(access_time);
+                judge.sweep(device);
+                self.is_sweeping.store(true, Ordering::Relaxed);
+            }
+            Looked::Fast(_) => judge.pass(device),
+            Looked::InOrder => judge.pass_a_few(device),
         }
-        self.is_sweeping.fetch_or(has_heads == Some(true), Ordering::Relaxed);
         self.tell(&looked);
         Ok(())
     }
 
     fn tell(&self, looked: &Looked) {
-        let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
-        let [by_name, by_place] = [looked.by_name, looked.by_place].map(ms);
-        let what = match looked.has_heads() {
-            Some(true) => {
+        let ms = |time: &Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+        let text = match looked {
+            Looked::Slow(access_time) => {
                 let window = base::format::size(self.limits.window_bytes as u64);
-                format!("files are read in the order of the disk, up to {window} ahead")
+                format!(
+                    "files are read in the order of the disk, up to {window} ahead: its access \
+                     time is {}",
+                    ms(access_time)
+                )
             }
-            Some(false) => {
-                "files are read as they come, since their order brings little".to_owned()
+            Looked::Fast(access_time) => {
+                format!(
+                    "files are read in the order of their names: the access time of the disk is \
+                     {}",
+                    ms(access_time)
+                )
             }
-            None => "files are read as they come, which is the order of the disk".to_owned(),
+            Looked::InOrder => {
+                "files are read in the order of their names, which is that of the disk".to_owned()
+            }
         };
-        let text = format!(
-            "{what}: one took {by_name} in the order of names, {by_place} in that of the \
-             disk"
-        );
         self.monitor.notice(Notice { level: Level::Detail, object: Vec::new(), text });
     }
 

@@ -31,7 +31,7 @@ use measure::{Measurement, measure};
 pub use answer::PlanAnswer;
 pub use curves::{CurvePoint, PlanCurve};
 pub use disk::{DiskReads, HeadsReads};
-pub use measure::{MeasuredHeads, MeasuredSource};
+pub use measure::{MeasuredAccess, MeasuredSource};
 pub use request::{
     PlanDataRequest, PlanRequest, PlanSourceRequest, RefillChoice, WhoCompresses, check_ratio,
 };

@@ -10,7 +10,6 @@ fn limits(window_bytes: u64) -> FetchLimits {
         window_files: 32 << 10,
         fetched_bytes_max: (window_bytes / 64).clamp(256 << 10, 8 << 20),
         several_bytes_max: 8 << 20,
-        look_bytes_max: 2 << 20,
     }
 }
 
@@ -77,7 +76,7 @@ fn few_files_and_large_ones_are_not_fetched() {
     let tree = FilesOnDisk { files: 1000, file_bytes: 1_000_000, spread_bytes: 0 };
     assert!(tree.is_fetched(&limits(1 << 30)));
     assert!(!tree.is_fetched(&limits(12 << 20)), "larger than a part of the window");
-    assert!(!FilesOnDisk { files: 31, ..tree }.is_fetched(&limits(1 << 30)), "no look");
-    assert!(!FilesOnDisk { file_bytes: 3 << 20, ..tree }.is_fetched(&limits(1 << 30)));
+    assert!(!FilesOnDisk { files: 15, ..tree }.is_fetched(&limits(1 << 30)), "no look");
+    assert!(!FilesOnDisk { file_bytes: 9 << 20, ..tree }.is_fetched(&limits(1 << 30)));
     assert_eq!(tree.window_files(&limits(100 << 20)), 104);
 }

@@ -3,7 +3,7 @@
 //! The run itself has [`Limits`], which also depend on open files.
 
 use super::run::GROUP_BYTES_MAX;
-use crate::sweep::{LOOK_BYTES_MAX, Limits, WINDOW_FOLDERS};
+use crate::sweep::{Limits, WINDOW_FOLDERS};
 
 /// What is read ahead at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +14,6 @@ pub struct ReadWindow {
     pub file_bytes_max: u64,
     /// Larger files are read alone, and smaller ones several at once.
     pub several_bytes_max: u64,
-    /// If all files are larger, a look cannot find heads, and no file is read ahead.
-    pub look_bytes_max: u64,
 }
 
 impl ReadWindow {
@@ -31,7 +29,6 @@ impl ReadWindow {
             objects: limits.window_entries as u64,
             file_bytes_max: limits.file_bytes_max,
             several_bytes_max: several_bytes_max as u64,
-            look_bytes_max: LOOK_BYTES_MAX.into_iter().max().unwrap_or(0),
         }
     }
 }

@@ -261,8 +261,8 @@ fn disk_advice(stage: &StageShare, run: &RunReport) -> String {
             );
             match disk_ms_of_a_file(run).filter(|_| run.is_by_name) {
                 Some(ms) => format!(
-                    "{what}, {ms:.1} ms for each file: without --read-order name takeup looks \
-                     whether it has heads, and then reads in their order"
+                    "{what}, {ms:.1} ms for each file: without --read-order name takeup reads the \
+                     files of a slow disk in its order"
                 ),
                 None => format!(
                     "{what}: a faster disk would help; this run does not show whether a setting \

@@ -1,14 +1,11 @@
 //! Where the files of a chunk lie, and what of them is to be read.
 
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::time::{Duration, Instant};
 
 use tree::{Entry, EntryKind, Status};
 
 use super::batch::{Batch, Fetchable};
-use super::judge::{JUMP_BYTES, LOOK_BYTES_MAX, LOOK_FILES, Looked, SAMPLE_FILES, median};
 use super::limits::ReadOrder;
-use super::{READ_BYTES, fetch};
 
 /// A file that may be worth fetching.
 pub(super) struct Candidate<'a> {
@@ -34,6 +31,8 @@ pub(super) struct Found {
     /// The page cache is known to hold nothing of it.
     pub(super) is_cold: bool,
     pub(super) stretches: Vec<Stretch>,
+    /// The addresses are those of the device; else they are inode numbers.
+    pub(super) has_addresses: bool,
 }
 
 /// A stretch of a file in one piece.
@@ -82,7 +81,8 @@ impl Candidate<'_> {
         }
         let cached = device::file::cached_bytes(file.as_fd(), 0..size_bytes);
         let is_cached = cached.is_some_and(|bytes| bytes >= size_bytes);
-        let stretches = if is_cached { Vec::new() } else { stretches(&file, &status, order) };
+        let (stretches, has_addresses) =
+            if is_cached { (Vec::new(), false) } else { stretches(&file, &status, order) };
         let found = Found {
             batch: self.batch,
             place: self.place,
@@ -92,6 +92,7 @@ impl Candidate<'_> {
             is_cached,
             is_cold: cached == Some(0),
             stretches,
+            has_addresses,
         };
         (is_cached || !found.stretches.is_empty()).then_some(found)
     }
@@ -103,22 +104,19 @@ impl Found {
         let pages = |it: &Stretch| it.length_bytes.next_multiple_of(4096);
         self.stretches.iter().map(pages).sum()
     }
-
-    fn first_address(&self) -> u64 {
-        self.stretches.first().map_or(0, |first| first.address)
-    }
 }
 
-fn stretches(file: &OwnedFd, status: &Status, order: ReadOrder) -> Vec<Stretch> {
+/// The stretches, and whether the file system has told their addresses.
+fn stretches(file: &OwnedFd, status: &Status, order: ReadOrder) -> (Vec<Stretch>, bool) {
     let size_bytes = status.version.size_bytes;
     let whole =
         Stretch { address: status.identity.inode, offset_bytes: 0, length_bytes: size_bytes };
     if order == ReadOrder::Inode {
-        return vec![whole];
+        return (vec![whole], false);
     }
     match device::extents::extents(file.as_fd()) {
-        Ok(extents) => joined(&extents, size_bytes),
-        Err(_) => vec![whole],
+        Ok(extents) => (joined(&extents, size_bytes), true),
+        Err(_) => (vec![whole], false),
     }
 }
 
@@ -147,49 +145,4 @@ fn joined(extents: &[device::extents::Extent], size_bytes: u64) -> Vec<Stretch> 
         }
     }
     stretches
-}
-
-/// Files of a chunk that tell whether their disk has heads.
-pub(super) struct Sample<'a> {
-    by_name: Vec<&'a Found>,
-    /// Neighbours on the disk.
-    by_place: Vec<&'a Found>,
-}
-
-impl<'a> Sample<'a> {
-    /// `None` where too few files say something.
-    pub(super) fn of(found: &'a [Found]) -> Option<Sample<'a>> {
-        let up_to = |bytes_max| -> Vec<&Found> {
-            let says_something = |it: &&Found| it.stretches.len() == 1 && it.bytes() <= bytes_max;
-            found.iter().filter(says_something).collect()
-        };
-        let mut chosen =
-            LOOK_BYTES_MAX.into_iter().map(up_to).find(|it| it.len() >= SAMPLE_FILES)?;
-        chosen.sort_unstable_by_key(|it| it.place);
-        let by_name: Vec<&Found> = chosen.drain(..LOOK_FILES).collect();
-        chosen.sort_unstable_by_key(|it| it.first_address());
-        let middle = (chosen.len() - LOOK_FILES) / 2;
-        let by_place = chosen[middle..middle + LOOK_FILES].to_vec();
-        Some(Sample { by_name, by_place })
-    }
-
-    /// Reads them, one after the other.
-    pub(super) fn look(&self) -> Looked {
-        let way = |two: &[&Found]| two[1].first_address().abs_diff(two[0].first_address());
-        let jumps = self.by_name.windows(2).filter(|two| way(two) > JUMP_BYTES).count();
-        let mut memory = vec![0; READ_BYTES];
-        let mut time_of =
-            |files: &[&Found]| median(files.iter().map(|it| timed(it, &mut memory)).collect());
-        Looked { by_name: time_of(&self.by_name), by_place: time_of(&self.by_place), jumps }
-    }
-}
-
-/// How long it takes to read a file.
-fn timed(found: &Found, memory: &mut [u8]) -> Duration {
-    let Ok((file, _)) = found.entry.open_file() else { return Duration::ZERO };
-    let begun = Instant::now();
-    for stretch in &found.stretches {
-        fetch(&file, stretch.offset_bytes, stretch.length_bytes, memory);
-    }
-    begun.elapsed()
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use tree::Entry;
 
-use super::judge::JUMP_BYTES;
+use super::look::JUMP_BYTES;
 
 /// A stretch of a file to be read.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use super::{CHUNK_ENTRIES, SWEEP_THREADS};
 /// case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadOrder {
-    /// By address on a disk with heads, which a short look at the beginning finds out; else by
-    /// name.
+    /// By address on a disk that is as slow as with heads, which a short look at the beginning
+    /// finds out; else by name.
     #[default]
     Auto,
     /// As they are needed.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sim::mount::drive::DriveParameter;
 
-use super::{HeadsReads, MeasuredHeads, MeasuredSource, Planned, TimeWindow};
+use super::{HeadsReads, MeasuredAccess, MeasuredSource, Planned, TimeWindow};
 use crate::Answer;
 use crate::calibration::disk::{CalibratedDisk, DiskFromRuns};
 use crate::calibration::{CalibratedDrive, FromRuns};
@@ -114,17 +114,15 @@ pub struct HeadsAnswer {
     pub by_name_seconds: f64,
 }
 
-/// A disk with heads, as a measurement found it.
+/// A source whose files are read in the order of its disk, because accesses take long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MeasuredHeadsAnswer {
-    /// Median time of the first files in the order of names.
-    pub by_name_seconds: f64,
-    /// The same of neighbours on the disk.
-    pub by_place_seconds: f64,
+pub struct MeasuredAccessAnswer {
+    /// Median time to read a file that lies far from the one before.
+    pub access_seconds: f64,
     /// Mean time of a file in the order of the disk; null if too few were read.
     pub file_seconds: Option<f64>,
-    /// Whether seeks take more of its time than reading does.
-    pub is_seeking: bool,
+    /// Whether getting to files takes more of the time than reading them.
+    pub is_the_limit: bool,
 }
 
 /// What was measured of the paths.
@@ -142,8 +140,8 @@ pub struct MeasuredAnswer {
     pub software_bytes_per_second: Option<u64>,
     /// Objects that could not be read.
     pub problems: u64,
-    /// The disk has heads: its files are read in its order. Null if none were found.
-    pub heads: Option<MeasuredHeadsAnswer>,
+    /// Accesses take long: files are read in the order of the disk. Null if they do not.
+    pub access: Option<MeasuredAccessAnswer>,
 }
 
 /// Where the data are compressed.
@@ -339,7 +337,7 @@ fn measured(measured: &MeasuredSource) -> MeasuredAnswer {
         software_ratio: measured.software.map(|(ratio, _)| ratio),
         software_bytes_per_second: measured.software.map(|(_, rate)| rate),
         problems: measured.problems,
-        heads: measured.heads.as_ref().map(measured_heads),
+        access: measured.access.as_ref().map(measured_access),
     }
 }
 
@@ -355,12 +353,11 @@ fn heads(heads: HeadsReads) -> HeadsAnswer {
     }
 }
 
-fn measured_heads(heads: &MeasuredHeads) -> MeasuredHeadsAnswer {
-    MeasuredHeadsAnswer {
-        by_name_seconds: heads.look.by_name.as_secs_f64(),
-        by_place_seconds: heads.look.by_place.as_secs_f64(),
-        file_seconds: heads.file_seconds,
-        is_seeking: heads.is_seeking(),
+fn measured_access(access: &MeasuredAccess) -> MeasuredAccessAnswer {
+    MeasuredAccessAnswer {
+        access_seconds: access.access_time.as_secs_f64(),
+        file_seconds: access.file_seconds,
+        is_the_limit: access.is_the_limit(),
     }
 }
 

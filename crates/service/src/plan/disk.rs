@@ -111,7 +111,6 @@ fn heads(
         window_files: window.objects,
         fetched_bytes_max: window.file_bytes_max,
         several_bytes_max: window.several_bytes_max,
-        look_bytes_max: window.look_bytes_max,
     };
     let spread_bytes = given.spread_bytes.unwrap_or(0).max(size_bytes);
     let on_disk = FilesOnDisk { files, file_bytes: (size_bytes / files).max(1), spread_bytes };

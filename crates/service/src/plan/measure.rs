@@ -5,9 +5,9 @@
 //! code reads, encodes and hashes, with the same limits. The archive is sampled. The run ends after
 //! the given time; a larger tree is then walked to the end for its size, without reading.
 //!
-//! - `heads`: a disk with heads, whose files are fetched before any go on.
+//! - `access`: a disk whose files are fetched in its order before any go on.
 
-mod heads;
+mod access;
 
 use std::fs::File;
 use std::io::Read;
@@ -36,9 +36,9 @@ use tree::{
 use super::request::PlanRequest;
 use crate::failure::Failure;
 use crate::run::EngineChoice;
-use heads::{AheadSample, FilesAndBytes};
+use access::{AheadSample, FilesAndBytes};
 
-pub use heads::MeasuredHeads;
+pub use access::MeasuredAccess;
 
 /// What was found of the paths.
 #[derive(Clone, Debug)]
@@ -58,8 +58,8 @@ pub struct MeasuredSource {
     pub software: Option<(f64, u64)>,
     /// Number of objects that could not be read.
     pub problems: u64,
-    /// The disk has heads: its files are fetched in its order.
-    pub heads: Option<MeasuredHeads>,
+    /// Files are fetched in the order of the disk.
+    pub access: Option<MeasuredAccess>,
 }
 
 /// Bytes of archive between two samples, and bytes of a sample.
@@ -103,7 +103,7 @@ pub(super) fn measure(what: &Measurement<'_>, cancel: &Cancel) -> Result<Measure
     if cancel.check().is_err() {
         return Err(Failure::of("cancelled", None));
     }
-    let heads = MeasuredHeads::of(&run.samples);
+    let access = MeasuredAccess::of(&run.samples);
     let mut seconds = run.seconds;
     let (mut walked, mut sample) = (Walked::default(), run.sample);
     if run.is_whole {
@@ -113,10 +113,11 @@ pub(super) fn measure(what: &Measurement<'_>, cancel: &Cancel) -> Result<Measure
         let window = ReadWindow::of_run(what.read_window_bytes, ring_bytes);
         walked = walk(what.paths, window.file_bytes_max, cancel)?;
         seconds *= walked.all.bytes as f64 / run.source_bytes.max(1) as f64;
-        if let Some(fetching) = heads::seconds(&run.samples, walked.small()) {
-            seconds = fetching + large_seconds(what, &walked, cancel)?;
+        if let Some(forecast) = access::forecast(&run.samples, walked.small(), walked.large) {
+            let alone = forecast.large_bytes_alone / walked.large.bytes.max(1) as f64;
+            seconds = forecast.seconds + alone * large_seconds(what, &walked, cancel)?;
         }
-        if heads.is_some() && sample.kept.is_empty() {
+        if access.is_some() && sample.kept.is_empty() {
             // Nothing came through: what was fetched is in the page cache.
             let way = Way { limit: SAMPLE_TIME, order: ReadOrder::Name };
             sample = read_for_a_while(what, what.paths, way, cancel)?.sample;
@@ -132,7 +133,7 @@ pub(super) fn measure(what: &Measurement<'_>, cancel: &Cancel) -> Result<Measure
         drive_ratio: (sample.estimate.host_bytes() > 0).then(|| sample.estimate.ratio()),
         software: software(&sample.kept)?,
         problems: walked.problems,
-        heads,
+        access,
     })
 }
 
@@ -183,7 +184,8 @@ impl Counts {
     fn sample(&self, started: Instant) -> Option<AheadSample> {
         let ahead = *lock(&self.ahead);
         let seconds = started.elapsed().as_secs_f64();
-        (ahead.files > 0).then_some(AheadSample { seconds, ahead })
+        let through_bytes = self.source_bytes.load(Ordering::Relaxed);
+        (ahead.files > 0).then_some(AheadSample { seconds, ahead, through_bytes })
     }
 }
 

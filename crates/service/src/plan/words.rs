@@ -1,14 +1,13 @@
 //! The explanation of a plan in words: what limits it, and which way is the best.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use base::format::{counted, duration, percent, rate, size};
 use experiment::judgement::quoted;
 use model::plan::Limit;
 use model::plan::alternatives::{Alternative, Effort, best};
 
-use super::{HeadsReads, MeasuredHeads, Planned};
+use super::{HeadsReads, MeasuredAccess, Planned};
 
 /// Two times within this factor are not compared.
 const WORTH_COMPARING: f64 = 1.02;
@@ -43,7 +42,8 @@ impl Planned {
         }
     }
 
-    /// That the disk of the source has heads, in which order its files are read, and how fast.
+    /// That the disk of the source has heads or is as slow, in which order its files are read, and
+    /// how fast.
     pub fn heads_sentence(&self) -> Option<String> {
         let source = &self.setup.source;
         let bytes = source.size_bytes as f64;
@@ -51,7 +51,7 @@ impl Planned {
             return Some(disk_sentence(&heads, source.files, bytes));
         }
         let measured = self.measured.as_ref().filter(|_| self.reads.is_none())?;
-        measured.heads.as_ref().map(|heads| measured_sentence(heads, measured.bytes_per_second))
+        measured.access.as_ref().map(|it| measured_sentence(it, measured.bytes_per_second))
     }
 
     /// The best plan with settings alone, and the best ones with more effort.
@@ -132,13 +132,12 @@ fn disk_sentence(heads: &HeadsReads, files: u64, bytes: f64) -> String {
     )
 }
 
-fn measured_sentence(heads: &MeasuredHeads, bytes_per_second: u64) -> String {
-    let limit = if heads.is_seeking() { SEEKS_LIMIT } else { "" };
-    let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
-    let [by_name, by_place] = [heads.look.by_name, heads.look.by_place].map(ms);
+fn measured_sentence(access: &MeasuredAccess, bytes_per_second: u64) -> String {
+    let limit = if access.is_the_limit() { ", which is its limit" } else { "" };
     format!(
-        "the disk of the source has heads{limit}: its files come in the order of the disk, at {}; \
-         one took {by_name} in the order of names, {by_place} in that of the disk",
+        "the disk of the source has an access time of {:.1} ms{limit}: its files come in the order \
+         of the disk, at {}",
+        access.access_time.as_secs_f64() * 1e3,
         rate(bytes_per_second as f64)
     )
 }
