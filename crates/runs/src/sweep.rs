@@ -255,8 +255,7 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
                 judge.sweep(device);
                 self.is_sweeping.store(true, Ordering::Relaxed);
             }
-            Looked::Fast(_) => judge.pass(device),
-            Looked::InOrder => judge.pass_a_few(device),
+            Looked::Fast(_) | Looked::InOrder => judge.pass(device),
         }
         self.tell(&looked);
         Ok(())

@@ -77,19 +77,10 @@ impl Judge {
 
     /// Its next files are read as they come, more of them each time.
     pub(super) fn pass(&mut self, device: u64) {
-        let known = self.known(device);
+        let new = Device { is_slow: false, pause_files: 0, next_pause_files: PAUSE_FILES_MIN };
+        let known = self.devices.entry(device).or_insert(new);
         known.pause_files = known.next_pause_files;
         known.next_pause_files = (known.next_pause_files * 2).min(PAUSE_FILES_MAX);
-    }
-
-    /// The same for a few files, which say nothing of the device.
-    pub(super) fn pass_a_few(&mut self, device: u64) {
-        self.known(device).pause_files = PAUSE_FILES_MIN;
-    }
-
-    fn known(&mut self, device: u64) -> &mut Device {
-        let new = Device { is_slow: false, pause_files: 0, next_pause_files: PAUSE_FILES_MIN };
-        self.devices.entry(device).or_insert(new)
     }
 }
 
@@ -107,8 +98,6 @@ mod tests {
             assert_eq!(passed, pause);
             assert_eq!(judge.verdict(1), Verdict::Unknown);
         }
-        judge.pass_a_few(1);
-        assert_eq!((0..2000).filter(|_| judge.next_file(1) == Verdict::AsTheyCome).count(), 1024);
         judge.sweep(1);
         assert!((0..1_000_000).all(|_| judge.next_file(1) == Verdict::Sweep));
         assert_eq!(judge.verdict(2), Verdict::Unknown);

@@ -5,9 +5,8 @@
 //! the order of the disk: heads then pass all of them on one way.
 //!
 //! Whether there really are heads cannot be known by such times. The neighbours of a sample may lie
-//! hundreds of tracks apart, and then reading them takes half a turn as well; in the model of a
-//! disk of 4 TB a comparison of both orders finds heads in a tenth of all trees of 30 GB. And it
-//! need not be known: a device that is slow for another reason, as one at the end of a long line,
+//! hundreds of tracks apart, and then reading them takes half a turn as well. And it need not be
+//! known: a device that is slow for another reason, as one at the end of a long line,
 //! answers as many reads at once in one order as in the other.
 //!
 //! The bytes are those of the next files of the run, which are needed anyway.

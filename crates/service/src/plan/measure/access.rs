@@ -108,8 +108,8 @@ impl Fetched {
             file_seconds,
             open_seconds: before.max(0.0) / middle.ahead.files.max(1) as f64,
             opened_for_each,
-            through_bytes: last.through_bytes as f64,
-            through_for_each: (last.through_bytes - middle.through_bytes) as f64 / files_of(pieces),
+            through_bytes: end.through_bytes as f64,
+            through_for_each: (end.through_bytes - middle.through_bytes) as f64 / files_of(pieces),
         })
     }
 }
