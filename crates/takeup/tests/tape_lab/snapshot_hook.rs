@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Said, shell, takeup};
+use crate::{LVM_ONLY_OF, Said, shell, takeup};
 
 /// A volume with ext4 at `on`, and a job that reads its snapshot.
 struct Site(tempfile::TempDir);
@@ -12,15 +12,13 @@ struct Site(tempfile::TempDir);
 impl Site {
     fn new() -> Site {
         let site = Site(tempfile::tempdir().unwrap());
-        // Nobody makes the names of devices in the guest but LVM itself.
-        site.shell(
-            "modprobe ext4; modprobe dm_snapshot; mkdir lvm on sets; \
-             printf 'activation {\\n udev_sync = 0\\n udev_rules = 0\\n}\\n' >lvm/lvm.conf; \
+        site.shell(&format!(
+            "{LVM_ONLY_OF} modprobe ext4; modprobe dm_snapshot; mkdir on sets; \
              truncate -s 96M disk; losetup --find --show disk >disks; \
-             export LVM_SYSTEM_DIR=$PWD/lvm; lvm vgcreate --quiet snapgroup $(cat disks) >&2; \
+             lvm_only_of $(cat disks); lvm vgcreate --quiet snapgroup $(cat disks) >&2; \
              lvm lvcreate --quiet -y -Zn -n home -L 40M snapgroup >&2; \
-             mkfs.ext4 -q /dev/snapgroup/home; mount /dev/snapgroup/home on",
-        );
+             mkfs.ext4 -q /dev/snapgroup/home; mount /dev/snapgroup/home on"
+        ));
         let hook = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/hooks/lvm");
         let hook = |what: &str| {
             let (lvm, point) = (site.at("lvm"), site.at("snapshot"));
