@@ -1,4 +1,5 @@
-//! What has changed in a btrfs subvolume since a transaction, from the kernel itself.
+//! What has changed in a btrfs subvolume since a transaction, from the kernel itself; and in
+//! [`places`], where the data of files lie.
 //!
 //! Each transaction of a btrfs file system has a number, its generation, and each inode has the
 //! number of the transaction that changed it last. Nodes of the tree have such a number, too, so
@@ -11,6 +12,7 @@
 //! Not here: which generation a set noted, and what is mounted over a subvolume.
 
 mod ioctl;
+pub mod places;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -257,6 +259,7 @@ impl Changes<'_> {
             first: Key { object: ROOT_INODE, kind: INODE_ITEM, offset: 0 },
             last: Key { object: INODE_MAX, kind: u8::MAX, offset: u64::MAX },
             transaction_min: self.generation,
+            items_max: u32::MAX,
         };
         let mut inodes = Vec::new();
         let mut flow = ControlFlow::Continue(());
@@ -308,6 +311,7 @@ impl Changes<'_> {
             first: Key { object: self.tree, kind: ROOT_REF, offset: 0 },
             last: Key { object: self.tree, kind: ROOT_REF, offset: u64::MAX },
             transaction_min: 0,
+            items_max: u32::MAX,
         };
         let mut references = Vec::new();
         items(search, self.file, wanted, |found| {
@@ -333,7 +337,13 @@ impl Changes<'_> {
         };
         let path = join(self.path, &[&folder[..], &reference.name].concat());
         let key = Key { object: reference.folder, kind: DIR_INDEX, offset: reference.sequence };
-        let wanted = Wanted { tree: self.tree, first: key, last: key, transaction_min: 0 };
+        let wanted = Wanted {
+            tree: self.tree,
+            first: key,
+            last: key,
+            transaction_min: 0,
+            items_max: u32::MAX,
+        };
         let mut since = None;
         items(search, self.file, wanted, |found| {
             for (found, item) in found {

@@ -34,7 +34,7 @@
 //! - [`mod@extents`]: where the content of a file lies on its disk.
 //! - [`pipe`]: the size of a pipe.
 //! - [`tape`]: a drive and its medium: calls, positions, errors, queries.
-//! - [`btrfs`]: what has changed in a subvolume since a transaction.
+//! - [`btrfs`]: what has changed in a subvolume since a transaction, and where its data lie.
 
 pub mod btrfs;
 pub mod extents;

@@ -29,6 +29,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use base::failures::lock;
+use device::btrfs::places::Places;
 use flow::account::{Account, Stage, ThreadState};
 use flow::budget::{Budget, Loan};
 use flow::cancel::{Cancel, Stopped};
@@ -87,7 +88,8 @@ pub(crate) struct Sweep<'a, W> {
 struct State<W> {
     batches: InOrder<W>,
     reads: Lanes<WaitingRead>,
-    /// Since when reads wait for the heads to set out; `None`: they are on their way.
+    /// Since when reads wait for the heads to set out, once there are some; `None`: they are on
+    /// their way.
     gathering: Option<Instant>,
     /// Large files that are read in one stream.
     streams: usize,
@@ -153,9 +155,10 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
     /// Takes batches from the walk, and decides what is fetched, until all have gone on.
     pub(crate) fn run(&self, account: &mut Account) -> Result<(), Stopped> {
         let mut judge = Judge::new(self.order);
+        let mut places = Places::default();
         let mut last_folder = None;
         while let Some(batches) = self.chunk(account)? {
-            let found = self.look_at(&batches, &mut judge, account)?;
+            let found = self.look_at(&batches, &mut judge, &mut places, account)?;
             for (batch, found) in batches.into_iter().zip(found) {
                 self.admit(batch, found, &mut last_folder, account)?;
             }
@@ -191,6 +194,7 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         &self,
         batches: &[Batch<W>],
         judge: &mut Judge,
+        places: &mut Places,
         account: &mut Account,
     ) -> Result<Vec<Vec<Found>>, Stopped> {
         let mut found: Vec<Vec<Found>> = batches.iter().map(|_| Vec::new()).collect();
@@ -209,16 +213,20 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
                 }
                 rest = here.split_off(here.len().min(GATHER_ENTRIES));
             }
+            let mut of_device = Vec::new();
             for mut part in [here, rest] {
                 part.sort_unstable_by_key(|it| it.order_of_inodes());
-                let look = |it: &&Candidate<'_>| it.look(self.order, self.limits.file_bytes_max);
+                let file_bytes_max = self.limits.file_bytes_max;
+                let look = |it: &&Candidate<'_>| it.look(self.order, file_bytes_max, places);
                 let mut of_part: Vec<Found> = part.iter().filter_map(look).collect();
-                self.judge(device, &mut of_part, judge, account)?;
+                self.judge(device, &mut of_part, judge, places, account)?;
                 if judge.verdict(device) != Verdict::Sweep {
                     break;
                 }
-                of_part.into_iter().for_each(|it| found[it.batch].push(it));
+                of_device.append(&mut of_part);
             }
+            found::load_checksums(of_device.iter(), places);
+            of_device.into_iter().for_each(|it| found[it.batch].push(it));
         }
         for files in &mut found {
             files.sort_unstable_by_key(|it| it.place);
@@ -232,6 +240,7 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         device: u64,
         found: &mut Vec<Found>,
         judge: &mut Judge,
+        places: &mut Places,
         account: &mut Account,
     ) -> Result<(), Stopped> {
         let cached = found.iter().filter(|it| it.is_cached).count();
@@ -248,7 +257,7 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         };
         // What readers have in hand would move the heads meanwhile.
         drop(self.entries.take(self.limits.window_entries, account)?);
-        let looked = sample.look(found);
+        let looked = sample.look(found, places);
         match looked {
             Looked::Slow(access_time) => {
                 lock(&self.state).ahead.access_time = Some(access_time);
@@ -307,6 +316,10 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         batch.held = Some(Arc::new(held));
         let ticket = batch.ticket;
         let mut state = lock(&self.state);
+        // Before there is a read, none waits.
+        if state.reads.len() == 0 && state.gathering.is_some() {
+            state.gathering = Some(Instant::now());
+        }
         state.batches.add(batch, found.iter().map(|it| it.stretches.len()).sum());
         for it in found {
             state.count(&it);

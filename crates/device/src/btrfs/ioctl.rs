@@ -126,6 +126,8 @@ pub(super) struct Wanted {
     pub(super) first: Key,
     pub(super) last: Key,
     pub(super) transaction_min: u64,
+    /// Most items of one answer.
+    pub(super) items_max: u32,
 }
 
 /// The answers of a search, one after the other in the same memory.
@@ -166,7 +168,7 @@ impl Search {
         arguments.key.kind_max = wanted.last.kind.into();
         arguments.key.offset_max = wanted.last.offset;
         arguments.key.transaction_min = wanted.transaction_min;
-        arguments.key.items = u32::MAX;
+        arguments.key.items = wanted.items_max;
         arguments.bytes = SEARCH_BYTES as u64;
         let pointer: *mut SearchArguments = arguments;
         // SAFETY: the kernel reads the key and the number of bytes, and writes at most so many

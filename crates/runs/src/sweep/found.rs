@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use device::btrfs::places::Places;
 use tree::{Entry, EntryKind, Status};
 
 use super::batch::{Batch, Fetchable};
@@ -69,7 +70,12 @@ impl Candidate<'_> {
     }
 
     /// Opens the file and asks where it lies. `None` if there is nothing to be fetched.
-    pub(super) fn look(&self, order: ReadOrder, file_bytes_max: u64) -> Option<Found> {
+    pub(super) fn look(
+        &self,
+        order: ReadOrder,
+        file_bytes_max: u64,
+        places: &mut Places,
+    ) -> Option<Found> {
         let known = self.entry.status().map(|status| status.version.size_bytes);
         if known.is_some_and(|bytes| bytes == 0 || bytes > file_bytes_max) {
             return None;
@@ -82,7 +88,7 @@ impl Candidate<'_> {
         let cached = device::file::cached_bytes(file.as_fd(), 0..size_bytes);
         let is_cached = cached.is_some_and(|bytes| bytes >= size_bytes);
         let (stretches, has_addresses) =
-            if is_cached { (Vec::new(), false) } else { stretches(&file, &status, order) };
+            if is_cached { (Vec::new(), false) } else { stretches(&file, &status, order, places) };
         let found = Found {
             batch: self.batch,
             place: self.place,
@@ -107,16 +113,38 @@ impl Found {
 }
 
 /// The stretches, and whether the file system has told their addresses.
-fn stretches(file: &OwnedFd, status: &Status, order: ReadOrder) -> (Vec<Stretch>, bool) {
+fn stretches(
+    file: &OwnedFd,
+    status: &Status,
+    order: ReadOrder,
+    places: &mut Places,
+) -> (Vec<Stretch>, bool) {
     let size_bytes = status.version.size_bytes;
-    let whole =
-        Stretch { address: status.identity.inode, offset_bytes: 0, length_bytes: size_bytes };
+    let inode = status.identity.inode;
+    let whole = Stretch { address: inode, offset_bytes: 0, length_bytes: size_bytes };
     if order == ReadOrder::Inode {
         return (vec![whole], false);
     }
-    match device::extents::extents(file.as_fd()) {
+    let of_btrfs = places.extents(file.as_fd(), inode);
+    match of_btrfs.or_else(|_| device::extents::extents(file.as_fd())) {
         Ok(extents) => (joined(&extents, size_bytes), true),
         Err(_) => (vec![whole], false),
+    }
+}
+
+/// Reads what btrfs needs to check the data of these files, which are on one device: else reads of
+/// data wait for it, and the heads go there and back.
+pub(super) fn load_checksums<'a>(
+    files: impl Iterator<Item = &'a Found> + Clone,
+    places: &mut Places,
+) {
+    let with_addresses = files.clone().filter(|it| it.has_addresses);
+    let stretches = with_addresses.flat_map(|it| &it.stretches);
+    let mut data: Vec<_> = stretches.map(|it| it.address..it.address + it.length_bytes).collect();
+    data.sort_unstable_by_key(|it| it.start);
+    if let Some(Ok((file, _))) = files.map(|it| it.entry.open_file()).next() {
+        // Whatever is not read here comes when the data are read.
+        let _ = places.load_checksums(file.as_fd(), data);
     }
 }
 

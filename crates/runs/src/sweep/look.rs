@@ -13,7 +13,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::found::Found;
+use device::btrfs::places::Places;
+
+use super::found::{Found, load_checksums};
 use super::{READ_BYTES, fetch};
 
 /// Files whose median counts; half of them may decide which it is.
@@ -71,25 +73,16 @@ impl Sample {
     }
 
     /// Reads some of the files that were given.
-    pub(super) fn look(&self, found: &[Found]) -> Looked {
+    pub(super) fn look(&self, found: &[Found], places: &mut Places) -> Looked {
+        // A read that also waits for checksums would take two accesses.
+        load_checksums(self.far_apart().map(|it| &found[it.number]), places);
         let mut memory = vec![0; READ_BYTES];
         self.look_by(|it| timed(&found[it.number], &mut memory))
     }
 
     fn look_by(&self, mut timed: impl FnMut(&Place) -> Duration) -> Looked {
-        let Sample(places) = self;
-        let is_jump = |two: &&[Place]| two[1].address.abs_diff(two[0].end) > JUMP_BYTES;
-        let jumps = places.windows(2).filter(is_jump).count();
-        if (jumps as f64) < JUMPS_SHARE_MIN * places.len() as f64 {
-            return Looked::InOrder;
-        }
         let (mut fast, mut slow) = (Vec::new(), Vec::new());
-        let mut ended_at = u64::MAX;
-        for place in places {
-            if place.address.abs_diff(ended_at) <= JUMP_BYTES {
-                continue;
-            }
-            ended_at = place.end;
+        for place in self.far_apart() {
             let took = timed(place);
             let of_its_kind = if took < FASTEST_HEADS { &mut fast } else { &mut slow };
             of_its_kind.push(took);
@@ -102,6 +95,24 @@ impl Sample {
             }
         }
         Looked::InOrder
+    }
+
+    /// The first files that are a jump away from the one before; none if names have the order of
+    /// the disk.
+    fn far_apart(&self) -> impl Iterator<Item = &Place> + Clone {
+        let Sample(places) = self;
+        let is_jump = |two: &&[Place]| two[1].address.abs_diff(two[0].end) > JUMP_BYTES;
+        let jumps = places.windows(2).filter(is_jump).count();
+        let has_jumps = jumps as f64 >= JUMPS_SHARE_MIN * places.len() as f64;
+        let mut ended_at = u64::MAX;
+        let far = places.iter().filter(move |place| {
+            let is_far = place.address.abs_diff(ended_at) > JUMP_BYTES;
+            if is_far {
+                ended_at = place.end;
+            }
+            is_far
+        });
+        far.take(if has_jumps { LOOK_FILES } else { 0 })
     }
 }
 

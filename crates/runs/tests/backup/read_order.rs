@@ -9,6 +9,7 @@ use device::file::cached_bytes;
 use runs::backup::BackupOptions;
 use runs::sweep::ReadOrder;
 use tempfile::tempdir;
+use testkit::mounted::{Mounted, image};
 use testkit::samples::{Random, noise};
 
 use crate::harness::{options, run_clean, try_run};
@@ -59,11 +60,28 @@ fn cached(path: &Path) -> Option<u64> {
 #[test]
 fn the_order_of_reads_does_not_show_in_the_archive() {
     let folder = tempdir().unwrap();
-    let tree = folder.path().join("tree");
-    let paths = scattered(&tree);
-    let target = folder.path().join("archive");
     let kinds = [(Compression::None, 1 << 20), (Compression::Zstd { level: 1 }, 48 << 20)];
-    for (compression, least_ring) in kinds {
+    check_orders(folder.path(), &kinds);
+}
+
+/// Its trees say where files lie.
+#[test]
+fn nor_does_it_on_btrfs() {
+    testkit::require!(Root, LoopDevices, Btrfs);
+    let folder = tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    image(&disk, 512 << 20, &["mkfs.btrfs", "-q", "-f"]);
+    let options = ["-o", "loop,noatime,compress=zstd", disk.to_str().unwrap()];
+    let mounted = Mounted::new(&options, &folder.path().join("at"));
+    check_orders(mounted.path(), &[(Compression::None, 1 << 20)]);
+}
+
+/// The archive is the same in all orders of reading, of a tree that is made here.
+fn check_orders(folder: &Path, kinds: &[(Compression, usize)]) {
+    let tree = folder.join("tree");
+    let paths = scattered(&tree);
+    let target = folder.join("archive");
+    for &(compression, least_ring) in kinds {
         let by_name = BackupOptions {
             compression,
             block_bytes: 64 << 10,
@@ -82,7 +100,7 @@ fn the_order_of_reads_does_not_show_in_the_archive() {
                         read_window_bytes: window,
                         read_threads: Some(readers),
                         ring_bytes,
-                        target: folder.path().join("again").into(),
+                        target: folder.join("again").into(),
                         ..by_name.clone()
                     };
                     let finished = run_clean(&wanted);

@@ -7,9 +7,9 @@ use serde_json::Value;
 use testkit::samples::Random;
 
 use crate::changes::World;
-use crate::mounted::{Mounted, done, image};
 use crate::snapshot::{Snapshot, assert_same, snapshot};
 use crate::{TICK, answer, archive, backup, gnu_tar, run, stored, stored_in_all, text};
+use testkit::mounted::{Mounted, done, image};
 
 /// A btrfs file system of its own.
 struct Disk {

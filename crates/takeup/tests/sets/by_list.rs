@@ -12,9 +12,9 @@ use serde_json::Value;
 use testkit::samples::Random;
 
 use crate::changes::World;
-use crate::mounted::Mounted;
 use crate::snapshot::{Snapshot, assert_same, snapshot};
 use crate::{TICK, answer, archive, backup, gnu_tar, run, stored, stored_in_all, text};
+use testkit::mounted::Mounted;
 
 /// What a change of an object leaves a trace in.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::mounted::Mounted;
 use crate::{TICK, archive, takeup};
+use testkit::mounted::Mounted;
 
 /// A source, a folder of sets and a state of its own.
 struct Place(tempfile::TempDir);

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use testkit::samples::noise;
 
-use crate::mounted::{Mounted, image};
 use crate::snapshot::{assert_same, snapshot};
 use crate::{TICK, answer, archive, backup, run, text};
+use testkit::mounted::{Mounted, image};
 
 /// Leaves so many bytes free, about, and returns the file that takes the others.
 fn fill(mounted: &Mounted, free: u64) -> PathBuf {

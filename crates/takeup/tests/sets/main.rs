@@ -19,7 +19,6 @@ mod history;
 mod incremental;
 mod interrupted;
 mod losses;
-mod mounted;
 mod moved;
 mod on_tape;
 mod renumbered;

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::mounted::{Mounted, done, image};
 use crate::renumbered::{Numbers, Renumbered};
 use crate::snapshot::{Snapshot, assert_same, snapshot};
 use crate::{TICK, answer, stored, stored_in_all};
+use testkit::mounted::{Mounted, done, image};
 
 /// Four folders, and six other names of five objects.
 fn plant(tree: &Path) {

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::mounted::Mounted;
 use crate::snapshot::{Snapshot, assert_same, snapshot};
 use crate::{TICK, answer, run, text};
+use testkit::mounted::Mounted;
 
 struct Days<'a> {
     here: &'a Path,

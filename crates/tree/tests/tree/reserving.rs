@@ -4,11 +4,11 @@
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use archive::member::Extent;
 use rustix::fs::fstat;
+use testkit::mounted::{Mounted, image};
 use tree::{Created, ResolveMethod, RestoreFile};
 
 use crate::fixture::{Archived, destination, file};
@@ -17,34 +17,28 @@ use crate::round_trip::exact;
 const FREE_BYTES: u64 = 60 << 20;
 const SIZE_BYTES: u64 = 20 << 20;
 
-fn run(program: &str, arguments: &[&str]) {
-    assert!(
-        Command::new(program).args(arguments).stderr(Stdio::null()).status().unwrap().success(),
-        "{program}"
-    );
+/// A file system of twice as many bytes.
+struct Disk {
+    mounted: Mounted,
+    _home: tempfile::TempDir,
 }
 
-/// A file system of twice as many bytes, unmounted at the end.
-struct Mounted(tempfile::TempDir);
-
-impl Mounted {
-    fn new(mkfs: &[&str]) -> Mounted {
+impl Disk {
+    fn new(mkfs: &[&str]) -> Disk {
         let home = tempfile::tempdir().unwrap();
-        let (image, at) = (home.path().join("image"), home.path().join("at"));
-        fs::File::create(&image).unwrap().set_len(2 * FREE_BYTES).unwrap();
-        fs::create_dir(&at).unwrap();
-        let (image, at) = (image.to_str().unwrap(), at.to_str().unwrap());
-        run(mkfs[0], &[&mkfs[1..], &[image]].concat());
-        run("mount", &["-o", "loop", image, at]);
-        Mounted(home)
+        let disk = home.path().join("disk");
+        image(&disk, 2 * FREE_BYTES, mkfs);
+        let mounted =
+            Mounted::new(&["-o", "loop", disk.to_str().unwrap()], &home.path().join("at"));
+        Disk { mounted, _home: home }
     }
 
-    fn ext4() -> Mounted {
-        Mounted::new(&["mkfs.ext4", "-q", "-F", "-m", "0"])
+    fn ext4() -> Disk {
+        Disk::new(&["mkfs.ext4", "-q", "-F", "-m", "0"])
     }
 
     fn at(&self) -> std::path::PathBuf {
-        self.0.path().join("at")
+        self.mounted.path().to_owned()
     }
 
     /// A file of this size of which `written_bytes` were written.
@@ -73,12 +67,6 @@ impl Mounted {
     }
 }
 
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        run("umount", &[self.at().to_str().unwrap()]);
-    }
-}
-
 fn used_bytes(at: &Path) -> u64 {
     let status = rustix::fs::statvfs(at).unwrap();
     (status.f_blocks - status.f_bfree) * status.f_frsize
@@ -93,7 +81,7 @@ fn of_size(size_bytes: u64) -> Archived {
 #[test]
 fn space_is_reserved_before_the_content_is_written() {
     testkit::require!(Root, LoopDevices, Ext4);
-    let mounted = Mounted::ext4();
+    let mounted = Disk::ext4();
     let before = mounted.used_bytes();
     let file = mounted.begin(&of_size(SIZE_BYTES), 4096);
     let status = fstat(file.as_fd()).unwrap();
@@ -106,7 +94,7 @@ fn space_is_reserved_before_the_content_is_written() {
 #[test]
 fn an_incomplete_file_gives_back_what_it_does_not_need() {
     testkit::require!(Root, LoopDevices, Ext4);
-    let mounted = Mounted::ext4();
+    let mounted = Disk::ext4();
     let before = mounted.used_bytes();
     mounted.begin(&of_size(SIZE_BYTES), 4096).keep_as(b"file.incomplete").unwrap();
     assert_eq!(fs::metadata(mounted.at().join("file.incomplete")).unwrap().len(), 4096);
@@ -117,7 +105,7 @@ fn an_incomplete_file_gives_back_what_it_does_not_need() {
 #[test]
 fn what_is_skipped_is_not_reserved() {
     testkit::require!(Root, LoopDevices, Ext4);
-    let mounted = Mounted::ext4();
+    let mounted = Disk::ext4();
     let mut file = mounted.begin(&of_size(1 << 33), 4096);
     file.write_at((1 << 33) - SIZE_BYTES, b"the end begins here").unwrap();
     file.write_at((1 << 33) - 4096, &[7; 4096]).unwrap();
@@ -131,7 +119,7 @@ fn what_is_skipped_is_not_reserved() {
 #[test]
 fn a_size_that_no_disk_has_is_no_error() {
     testkit::require!(Root, LoopDevices, Ext4);
-    let mounted = Mounted::ext4();
+    let mounted = Disk::ext4();
     let file = mounted.begin(&of_size(1 << 50), 1 << 20);
     file.keep_as(b"file.incomplete").unwrap();
     mounted.assert_used_below(20 << 20);
@@ -140,7 +128,7 @@ fn a_size_that_no_disk_has_is_no_error() {
 #[test]
 fn a_full_disk_is_reported_by_the_write() {
     testkit::require!(Root, LoopDevices, Ext4);
-    let mounted = Mounted::ext4();
+    let mounted = Disk::ext4();
     let mut file = mounted.begin(&of_size(4 * FREE_BYTES), 4096);
     let piece = vec![7; 1 << 20];
     let mut offsets = (0..4 * FREE_BYTES).step_by(1 << 20);
@@ -151,12 +139,12 @@ fn a_full_disk_is_reported_by_the_write() {
 #[test]
 fn neither_holes_nor_small_files_nor_btrfs_get_reserved_space() {
     testkit::require!(Root, LoopDevices, Ext4, Btrfs);
-    let mounted = Mounted::ext4();
+    let mounted = Disk::ext4();
     let mut sparse = of_size(SIZE_BYTES);
     sparse.member.sparse = Some(vec![Extent { offset_bytes: 0, length_bytes: 4096 }]);
     let blocks = |file: RestoreFile| fstat(file.as_fd()).unwrap().st_blocks as u64 * 512;
     assert!(blocks(mounted.begin(&sparse, 4096)) < SIZE_BYTES / 2);
     assert!(blocks(mounted.begin(&of_size(200_000), 4096)) < 200_000);
-    let mounted = Mounted::new(&["mkfs.btrfs", "-q", "-M", "-f"]);
+    let mounted = Disk::new(&["mkfs.btrfs", "-q", "-M", "-f"]);
     assert!(blocks(mounted.begin(&of_size(SIZE_BYTES), 4096)) < SIZE_BYTES / 2);
 }
