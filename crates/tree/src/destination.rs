@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use base::failures::lock;
 use base::interruptible::openat;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, fstatfs};
 
 use crate::accounts::Accounts;
 use crate::capture::Attributes;
@@ -220,6 +220,15 @@ impl Destination {
     pub(crate) fn take_problems(&self, problems: Problems<'_>) -> Vec<MetadataProblem> {
         self.without_privilege.fetch_add(problems.left_off.into(), Ordering::Relaxed);
         problems.found
+    }
+
+    /// Whether the order in which small files are written decides where they lie on the disk. XFS
+    /// gives places by folder, and what is in memory has none.
+    pub fn is_placed_as_written(&self) -> bool {
+        /// `f_type` of statfs(2), from <linux/magic.h>: XFS, tmpfs, ramfs.
+        const OTHERS: [u64; 3] = [0x5846_5342, 0x0102_1994, 0x8584_58f6];
+        let status = fstatfs(self.beneath.root());
+        !status.is_ok_and(|status| OTHERS.contains(&(status.f_type as u64)))
     }
 
     /// The directory at a checked path, to make objects in.

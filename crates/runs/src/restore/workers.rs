@@ -80,8 +80,9 @@ pub(crate) struct Workers<'a> {
     warnings: &'a Warnings<'a>,
     crew: &'a Crew<'a, RestoreError>,
     queues: Vec<Queue<RestoreJob>>,
-    /// The order in which batches are written.
-    turnstile: Turnstile,
+    /// The order in which batches are written; `None` where it does not matter: waiting for a turn
+    /// takes time.
+    turnstile: Option<Turnstile>,
     /// Most bytes of members in progress besides their content.
     budget: Budget,
     done: Vec<Done>,
@@ -115,7 +116,7 @@ impl<'a> Workers<'a> {
             warnings,
             crew,
             queues: (0..threads).map(|_| Queue::new(JOBS_MAX, cancel.clone())).collect(),
-            turnstile: Turnstile::new(cancel.clone()),
+            turnstile: destination.is_placed_as_written().then(|| Turnstile::new(cancel.clone())),
             budget: Budget::new(MEMBERS_BYTES_MAX, cancel.clone()),
             done: (0..threads).map(|_| Done::default()).collect(),
             members: AtomicU64::new(0),
@@ -345,7 +346,12 @@ impl Creator<'_> {
                 self.create(&member, made);
             }
         }
-        let turn = self.shared.turnstile.enter(batch.ticket, account, ThreadState::Working)?;
+        let turn = match &self.shared.turnstile {
+            Some(turnstile) => {
+                Some(turnstile.enter(batch.ticket, account, ThreadState::Working)?)
+            }
+            None => None,
+        };
         for (open, content) in files.iter_mut() {
             self.shared.announce(&open.member);
             open.written = content.drain(..).try_for_each(|slice| self.shared.put(open, &slice));
