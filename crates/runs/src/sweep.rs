@@ -216,16 +216,19 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
             let mut of_device = Vec::new();
             for mut part in [here, rest] {
                 part.sort_unstable_by_key(|it| it.order_of_inodes());
-                let file_bytes_max = self.limits.file_bytes_max;
-                let look = |it: &&Candidate<'_>| it.look(self.order, file_bytes_max, places);
-                let mut of_part: Vec<Found> = part.iter().filter_map(look).collect();
+                let mut of_part = Vec::new();
+                for it in part {
+                    // Each may be an access to the disk.
+                    self.cancel.check()?;
+                    of_part.extend(it.look(self.order, self.limits.file_bytes_max, places));
+                }
                 self.judge(device, &mut of_part, judge, places, account)?;
                 if judge.verdict(device) != Verdict::Sweep {
                     break;
                 }
                 of_device.append(&mut of_part);
             }
-            found::load_checksums(of_device.iter(), places);
+            found::load_checksums(of_device.iter(), places, self.cancel)?;
             of_device.into_iter().for_each(|it| found[it.batch].push(it));
         }
         for files in &mut found {
@@ -257,7 +260,7 @@ impl<'a, W: Fetchable> Sweep<'a, W> {
         };
         // What readers have in hand would move the heads meanwhile.
         drop(self.entries.take(self.limits.window_entries, account)?);
-        let looked = sample.look(found, places);
+        let looked = sample.look(found, places, self.cancel)?;
         match looked {
             Looked::Slow(access_time) => {
                 lock(&self.state).ahead.access_time = Some(access_time);

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use device::btrfs::places::Places;
+use flow::cancel::{Cancel, Stopped};
 use tree::{Entry, EntryKind, Status};
 
 use super::batch::{Batch, Fetchable};
@@ -137,15 +138,18 @@ fn stretches(
 pub(super) fn load_checksums<'a>(
     files: impl Iterator<Item = &'a Found> + Clone,
     places: &mut Places,
-) {
+    cancel: &Cancel,
+) -> Result<(), Stopped> {
     let with_addresses = files.clone().filter(|it| it.has_addresses);
     let stretches = with_addresses.flat_map(|it| &it.stretches);
     let mut data: Vec<_> = stretches.map(|it| it.address..it.address + it.length_bytes).collect();
     data.sort_unstable_by_key(|it| it.start);
     if let Some(Ok((file, _))) = files.map(|it| it.entry.open_file()).next() {
+        let data = data.into_iter().take_while(|_| cancel.check().is_ok());
         // Whatever is not read here comes when the data are read.
         let _ = places.load_checksums(file.as_fd(), data);
     }
+    cancel.check()
 }
 
 /// The extents as stretches within the file. What goes on where the one before ends is one of

@@ -14,6 +14,7 @@
 use std::time::{Duration, Instant};
 
 use device::btrfs::places::Places;
+use flow::cancel::{Cancel, Stopped};
 
 use super::found::{Found, load_checksums};
 use super::{READ_BYTES, fetch};
@@ -73,11 +74,16 @@ impl Sample {
     }
 
     /// Reads some of the files that were given.
-    pub(super) fn look(&self, found: &[Found], places: &mut Places) -> Looked {
+    pub(super) fn look(
+        &self,
+        found: &[Found],
+        places: &mut Places,
+        cancel: &Cancel,
+    ) -> Result<Looked, Stopped> {
         // A read that also waits for checksums would take two accesses.
-        load_checksums(self.far_apart().map(|it| &found[it.number]), places);
+        load_checksums(self.far_apart().map(|it| &found[it.number]), places, cancel)?;
         let mut memory = vec![0; READ_BYTES];
-        self.look_by(|it| timed(&found[it.number], &mut memory))
+        Ok(self.look_by(|it| timed(&found[it.number], &mut memory)))
     }
 
     fn look_by(&self, mut timed: impl FnMut(&Place) -> Duration) -> Looked {
