@@ -222,8 +222,9 @@ impl Destination {
         problems.found
     }
 
-    /// Whether the order in which small files are written decides where they lie on the disk. XFS
-    /// gives places by folder, and what is in memory has none.
+    /// Whether the order in which small files are written decides where they lie on the disk, by
+    /// the file system of the destination itself. XFS gives places by folder, and what is in memory
+    /// has none.
     pub fn is_placed_as_written(&self) -> bool {
         /// `f_type` of statfs(2), from <linux/magic.h>: XFS, tmpfs, ramfs.
         const OTHERS: [u64; 3] = [0x5846_5342, 0x0102_1994, 0x8584_58f6];

@@ -6,6 +6,8 @@
 //! that has data to read takes long to come to a leaf, as that lies far from them.
 //!
 //! The kernel answers those only who have `CAP_SYS_ADMIN`.
+//!
+//! Not here: what to do where it does not, and which data are worth it.
 
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
