@@ -253,6 +253,27 @@ impl Stack {
         layers.into_iter().filter(is_device).map(|layer| layer.name).collect()
     }
 
+    /// Whether the disks of a target are known to have no heads: each is a drive of a real machine,
+    /// and says that it does not rotate. The disks of a virtual machine, of an array and of a
+    /// network say what somebody has set, so nothing is known of them.
+    pub fn is_without_heads(machine: &Machine, place: &StackTarget) -> bool {
+        let (layers, _, is_cut) = drawn(machine, place);
+        let mut drives = layers.iter().filter(|layer| layer.kind.is_hardware()).peekable();
+        let ends_in_drives = layers.iter().all(|layer| {
+            !layer.below.is_empty() || layer.kind.is_hardware() || layer.kind == LayerKind::NvmePath
+        });
+        !is_cut
+            && ends_in_drives
+            && drives.peek().is_some()
+            && is_real(machine)
+            && drives.all(|drive| {
+                let folder = machine.at("sys/class/block").join(&drive.name);
+                let rotational = machine.word(&folder.join("queue/rotational"));
+                matches!(drive.kind, LayerKind::Nvme | LayerKind::Ata | LayerKind::Sas)
+                    && rotational.as_deref() == Some("0")
+            })
+    }
+
     /// A layer by its name.
     pub fn layer(&self, name: &str) -> Option<&Layer> {
         self.layers.iter().find(|layer| layer.name == name)
@@ -265,6 +286,15 @@ impl Stack {
         };
         self.layers.iter().find(acts)
     }
+}
+
+/// Whether it is known to be no virtual machine: the processors of x86 say so (the bit `hypervisor`
+/// of CPUID), others do not.
+fn is_real(machine: &Machine) -> bool {
+    let text = machine.bytes(&machine.at("proc/cpuinfo")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let flags = text.lines().find(|line| line.starts_with("flags"));
+    flags.is_some_and(|flags| flags.split_whitespace().all(|flag| flag != "hypervisor"))
 }
 
 /// The layers with their links, the read-ahead files that have an effect, and whether layers were

@@ -2,8 +2,8 @@
 //!
 //! With these rules the outcome is that of one thread that goes through the archive in order:
 //!
-//! - Small files go in batches, and large ones in pieces, to the worker with least to do. Batches
-//!   are written in the order of the archive (see `workers`).
+//! - Small files go in batches, and large ones in pieces, to the next worker that has nothing to
+//!   do. Batches are written in the order of the archive (see `workers`).
 //! - The parsing thread creates directories at once, so they exist before their content.
 //! - An object that may collide with another one of its name in progress (in an archive that holds
 //!   both), and a hard link whose target may be in progress, wait for everything in progress. A bit
@@ -30,7 +30,7 @@ use tree::{Destination, Overwrite, Worker};
 use twox_hash::XxHash3_64;
 
 use super::RestoreOptions;
-use super::workers::{Batch, Made, Object, RestoreJob, Workers};
+use super::workers::{Batch, Large, Made, Object, RestoreJob, Workers};
 use crate::read::block_check::KeptChecksums;
 use crate::read::late_check::{
     IndexFault, LateCheck, LateOutcome, is_trailer, read_trailer, section_of,
@@ -87,8 +87,8 @@ pub(crate) struct Dispatcher<'a> {
     stand_ins: Option<&'a StandIns>,
     strict: Worker,
     replacing: Worker,
-    /// Jobs of each worker.
-    given: Vec<u64>,
+    /// Number of jobs that were passed on.
+    given: u64,
     /// Objects that are held back until a batch is full.
     batch: Vec<Object>,
     batch_bytes: u64,
@@ -126,7 +126,7 @@ impl<'a> Dispatcher<'a> {
             stand_ins: None,
             strict: destination.worker(),
             replacing: destination.replacing_worker(),
-            given: vec![0; workers.len()],
+            given: 0,
             batch: Vec::with_capacity(BATCH_OBJECTS_MAX),
             batch_bytes: 0,
             batch_objects_max: batch_objects_max(workers.len(), open_files::limit()),
@@ -236,9 +236,7 @@ impl<'a> Dispatcher<'a> {
     /// Waits until all workers have finished their jobs.
     pub fn drain(&mut self, account: &mut Account) -> Result<(), Stopped> {
         self.flush(account)?;
-        for worker in 0..self.given.len() {
-            self.workers.wait_for(worker, self.given[worker], account)?;
-        }
+        self.workers.wait_for(self.given, account)?;
         self.under_way.fill(0);
         Ok(())
     }
@@ -387,31 +385,21 @@ impl<'a> Dispatcher<'a> {
             }
         }
         let made = self.place(&member.path, account)?;
-        let worker = self.idlest();
-        self.give(worker, RestoreJob::Begin(member, made, loan), account)?;
+        self.flush(account)?;
+        let pieces = self.workers.pieces();
+        let large = Large { member, made, loan, pieces: Arc::clone(&pieces) };
+        self.give(RestoreJob::Large(large), account)?;
         for slice in content {
-            self.give(worker, RestoreJob::Piece(ContentPiece::Data(slice)), account)?;
+            pieces.push(ContentPiece::Data(slice), account)?;
         }
         if missing_bytes > 0 {
-            let missing = ContentPiece::Missing { bytes: missing_bytes };
-            self.give(worker, RestoreJob::Piece(missing), account)?;
+            pieces.push(ContentPiece::Missing { bytes: missing_bytes }, account)?;
         }
-        self.stream_content(worker, stream, account)
-    }
-
-    fn stream_content(
-        &mut self,
-        worker: usize,
-        stream: &mut MemberStream<'_>,
-        account: &mut Account,
-    ) -> Result<(), Stopped> {
         while let Some(piece) = stream.next_piece(account)? {
-            self.give(worker, RestoreJob::Piece(piece), account)?;
-            if stream.would_wait() {
-                self.flush(account)?;
-            }
+            pieces.push(piece, account)?;
         }
-        self.give(worker, RestoreJob::End, account)
+        pieces.close();
+        Ok(())
     }
 
     /// Passes on an object that is complete.
@@ -511,22 +499,9 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// The worker with the fewest jobs that are not done.
-    fn idlest(&self) -> usize {
-        let load = |worker: &usize| self.given[*worker] - self.workers.jobs_done(*worker);
-        (0..self.given.len()).min_by_key(load).unwrap_or(0)
-    }
-
-    /// Passes on a job after everything that was held back.
-    fn give(
-        &mut self,
-        worker: usize,
-        job: RestoreJob,
-        account: &mut Account,
-    ) -> Result<(), Stopped> {
-        self.flush(account)?;
-        self.given[worker] += 1;
-        self.workers.push(worker, job, account)
+    fn give(&mut self, job: RestoreJob, account: &mut Account) -> Result<(), Stopped> {
+        self.given += 1;
+        self.workers.push(job, account)
     }
 
     /// Passes on the objects that were held back.
@@ -538,9 +513,7 @@ impl<'a> Dispatcher<'a> {
         self.batch_bytes = 0;
         let ticket = self.batches;
         self.batches += 1;
-        let worker = self.idlest();
-        self.given[worker] += 1;
-        self.workers.push(worker, RestoreJob::Batch(Batch { objects, ticket }), account)
+        self.give(RestoreJob::Batch(Batch { objects, ticket }), account)
     }
 }
 

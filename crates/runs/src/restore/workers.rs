@@ -1,7 +1,11 @@
 //! The `create` stage: threads that create the objects that the parsing thread passes to them.
 //!
-//! Every worker has its own queue. Capacity: [`JOBS_MAX`] jobs each. Their content is on loan from
-//! the ring, which bounds its bytes; a budget bounds the rest of each member.
+//! All take their jobs from one queue, oldest first. Capacity: [`JOBS_MAX`] jobs, and as many
+//! pieces of each large file. Content is on loan from the ring, which bounds its bytes; a budget
+//! bounds the rest of each member.
+//!
+//! One queue, so that the batch with the lowest ticket always has a worker: with a queue for each,
+//! it stood behind others while a worker waited for it.
 //!
 //! Small files come in batches with a ticket. Several workers open the files of their batches, and
 //! give them metadata and names, at once; but they write the contents in the order of the tickets.
@@ -10,6 +14,7 @@
 
 use std::io;
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -23,6 +28,8 @@ use flow::monitor::{Counter, Harm};
 use flow::queue::Queue;
 use flow::run::{RunReport, StageKind};
 use flow::turnstile::Turnstile;
+use machine::Machine;
+use storage::stack::{Stack, StackTarget};
 use tree::{Created, Destination, Overwrite, RestoreFile, Worker};
 
 use super::{INCOMPLETE_SUFFIX, RestoreError, RestoreOptions};
@@ -31,7 +38,7 @@ use crate::read::placement::Placement;
 use crate::read::{MEMBERS_BYTES_MAX, Slice};
 use crate::warnings::Warnings;
 
-/// Most jobs that wait for one worker.
+/// Most jobs that wait for a worker, and most pieces of a file that wait for its worker.
 const JOBS_MAX: usize = 256;
 
 /// Most workers.
@@ -61,14 +68,21 @@ pub(crate) struct Batch {
     pub ticket: u64,
 }
 
+/// A file that is too large for a batch.
+#[derive(Debug)]
+pub(crate) struct Large {
+    pub member: Box<Member>,
+    pub made: Made,
+    pub loan: Loan,
+    /// Its content, until the queue is closed.
+    pub pieces: Arc<Queue<ContentPiece>>,
+}
+
 /// Work for a worker.
 #[derive(Debug)]
 pub(crate) enum RestoreJob {
     Batch(Batch),
-    /// A file that is too large for a batch: its content follows.
-    Begin(Box<Member>, Made, Loan),
-    Piece(ContentPiece),
-    End,
+    Large(Large),
 }
 
 /// All workers and what they share.
@@ -79,20 +93,21 @@ pub(crate) struct Workers<'a> {
     stage: &'a Arc<Stage>,
     warnings: &'a Warnings<'a>,
     crew: &'a Crew<'a, RestoreError>,
-    queues: Vec<Queue<RestoreJob>>,
+    queue: Queue<RestoreJob>,
+    threads: usize,
     /// The order in which batches are written; `None` where it does not matter: waiting for a turn
-    /// takes time.
+    /// takes time, a sixth of a restore onto a disk that is as fast as memory.
     turnstile: Option<Turnstile>,
     /// Most bytes of members in progress besides their content.
     budget: Budget,
-    done: Vec<Done>,
+    done: Done,
     members: AtomicU64,
     files: AtomicU64,
     source_bytes: AtomicU64,
     existing: AtomicU64,
 }
 
-/// Jobs that one worker has finished.
+/// Jobs that are finished.
 #[derive(Default)]
 struct Done {
     jobs: Mutex<u64>,
@@ -115,10 +130,12 @@ impl<'a> Workers<'a> {
             stage,
             warnings,
             crew,
-            queues: (0..threads).map(|_| Queue::new(JOBS_MAX, cancel.clone())).collect(),
-            turnstile: destination.is_placed_as_written().then(|| Turnstile::new(cancel.clone())),
+            queue: Queue::new(JOBS_MAX, cancel.clone()),
+            threads,
+            turnstile: keeps_order(destination, &options.into)
+                .then(|| Turnstile::new(cancel.clone())),
             budget: Budget::new(MEMBERS_BYTES_MAX, cancel.clone()),
-            done: (0..threads).map(|_| Done::default()).collect(),
+            done: Done::default(),
             members: AtomicU64::new(0),
             files: AtomicU64::new(0),
             source_bytes: AtomicU64::new(0),
@@ -128,29 +145,29 @@ impl<'a> Workers<'a> {
 
     /// Number of workers.
     pub fn len(&self) -> usize {
-        self.queues.len()
+        self.threads
     }
 
     /// Runs the workers while `feed` gives them jobs, until all jobs are done.
     pub fn run(&self, feed: impl FnOnce() -> Result<(), RestoreError>) -> Result<(), RestoreError> {
         self.crew.scope(StageKind::Parse, |scope| {
-            for index in 0..self.len() {
-                self.crew.spawn(scope, self.stage, move |account| self.work(index, account))?;
+            for _ in 0..self.len() {
+                self.crew.spawn(scope, self.stage, move |account| self.work(account))?;
             }
             feed()?;
-            self.queues.iter().for_each(Queue::close);
+            self.queue.close();
             Ok(())
         })
     }
 
-    /// Gives a worker a job.
-    pub fn push(
-        &self,
-        worker: usize,
-        job: RestoreJob,
-        account: &mut Account,
-    ) -> Result<(), Stopped> {
-        self.queues[worker].push(job, account)
+    /// Passes on a job.
+    pub fn push(&self, job: RestoreJob, account: &mut Account) -> Result<(), Stopped> {
+        self.queue.push(job, account)
+    }
+
+    /// A queue for the content of a large file.
+    pub fn pieces(&self) -> Arc<Queue<ContentPiece>> {
+        Arc::new(Queue::new(JOBS_MAX, self.crew.cancel().clone()))
     }
 
     /// The bytes that members in progress share.
@@ -158,14 +175,9 @@ impl<'a> Workers<'a> {
         &self.budget
     }
 
-    /// Jobs that a worker has finished.
-    pub fn jobs_done(&self, worker: usize) -> u64 {
-        *lock(&self.done[worker].jobs)
-    }
-
-    /// Waits until a worker has finished `jobs` jobs.
-    pub fn wait_for(&self, worker: usize, jobs: u64, account: &mut Account) -> Result<(), Stopped> {
-        let done = &self.done[worker];
+    /// Waits until `jobs` jobs are finished.
+    pub fn wait_for(&self, jobs: u64, account: &mut Account) -> Result<(), Stopped> {
+        let done = &self.done;
         let mut finished = lock(&done.jobs);
         if *finished >= jobs {
             return Ok(());
@@ -230,33 +242,31 @@ impl<'a> Workers<'a> {
         Ok(())
     }
 
-    fn work(&self, index: usize, account: &mut Account) -> Result<(), RestoreError> {
+    fn work(&self, account: &mut Account) -> Result<(), RestoreError> {
         let mut creator = Creator {
             shared: self,
             strict: self.destination.worker(),
             replacing: self.destination.replacing_worker(),
-            open: None,
         };
-        while let Some(job) = self.queues[index].pop(account)? {
+        while let Some(job) = self.queue.pop(account)? {
             match job {
                 RestoreJob::Batch(batch) => creator.make(batch, account)?,
-                RestoreJob::Begin(member, made, loan) => {
-                    self.announce(&member);
-                    creator.open = creator.begin(member, made, loan);
-                }
-                RestoreJob::Piece(ContentPiece::Data(slice)) => creator.write(&slice),
-                RestoreJob::Piece(ContentPiece::Missing { bytes }) => creator.miss(bytes),
-                RestoreJob::End => {
-                    let open = creator.open.take();
-                    open.into_iter().for_each(|open| creator.finish(open));
-                }
+                RestoreJob::Large(large) => creator.make_large(large, account)?,
             }
-            let done = &self.done[index];
-            *lock(&done.jobs) += 1;
-            done.changed.notify_all();
+            *lock(&self.done.jobs) += 1;
+            self.done.changed.notify_all();
         }
         Ok(())
     }
+}
+
+/// Whether the order in which small files are written decides how soon they can be read again.
+fn keeps_order(destination: &Destination, into: &Path) -> bool {
+    let is_without_heads = || {
+        let place = StackTarget::of(into);
+        place.is_ok_and(|place| Stack::is_without_heads(&Machine::this(), &place))
+    };
+    destination.is_placed_as_written() && !is_without_heads()
 }
 
 /// Whether nothing more can be written after this error.
@@ -325,7 +335,6 @@ struct Creator<'a> {
     shared: &'a Workers<'a>,
     strict: Worker,
     replacing: Worker,
-    open: Option<OpenFile>,
 }
 
 impl Creator<'_> {
@@ -398,22 +407,29 @@ impl Creator<'_> {
         None
     }
 
-    /// Writes the next bytes of the file whose content arrives in pieces.
-    fn write(&mut self, bytes: &[u8]) {
-        let Some(open) = &mut self.open else { return };
-        open.written = self.shared.put(open, bytes);
-        if open.written.is_err()
-            && let Some(open) = self.open.take()
-        {
-            self.finish(open);
+    /// Makes a file whose content arrives in pieces. Takes all of them, whatever fails: the parsing
+    /// thread may wait for room.
+    fn make_large(&mut self, large: Large, account: &mut Account) -> Result<(), Stopped> {
+        let Large { member, made, loan, pieces } = large;
+        self.shared.announce(&member);
+        let mut open = self.begin(member, made, loan);
+        while let Some(piece) = pieces.pop(account)? {
+            let Some(mut file) = open.take() else { continue };
+            match piece {
+                ContentPiece::Data(slice) => file.written = self.shared.put(&mut file, &slice),
+                ContentPiece::Missing { bytes } => {
+                    file.placement.skip(bytes);
+                    file.missing_bytes += bytes;
+                }
+            }
+            if file.written.is_err() {
+                self.finish(file);
+            } else {
+                open = Some(file);
+            }
         }
-    }
-
-    fn miss(&mut self, bytes: u64) {
-        if let Some(open) = &mut self.open {
-            open.placement.skip(bytes);
-            open.missing_bytes += bytes;
-        }
+        open.into_iter().for_each(|open| self.finish(open));
+        Ok(())
     }
 
     /// Gives a file its metadata and its name, if it has all of its content.

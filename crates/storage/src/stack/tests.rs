@@ -291,6 +291,39 @@ fn namespaces_and_what_lies_on_no_device_of_its_own() {
     assert_eq!(facts(&merged, "rbd0", ["pool", "image"]), ["rbd", "image"]);
 }
 
+/// Only the own drives of a real machine are believed that they do not rotate.
+#[test]
+fn disks_without_heads() {
+    let (share, pool, image) = (("0:50", "/share"), ("0:51", "/tank"), ("252:0", "/ceph"));
+    let namespaces = ("0:33", "/data");
+    let is_without = |more: &str, (number, path): (&str, &str)| {
+        let text = testkit::samples::machine("nvme")
+            + "\n[]\nsys/class/block/rbd0/queue/rotational: 0\n"
+            + more;
+        let folder = tempfile::tempdir().unwrap();
+        testkit::samples::unpack_machine(&text, folder.path()).unwrap();
+        let machine = Machine::recorded(folder.path()).unwrap();
+        let path = PathBuf::from(path).join("file");
+        let place = StackTarget { number: number.to_owned(), path, is_device: false };
+        Stack::is_without_heads(&machine, &place)
+    };
+    let real = "proc/cpuinfo: processor\\t: 0\\nflags\\t\\t: fpu sse2 lm\\n\n";
+    let virtual_machine = "proc/cpuinfo: processor\\t: 0\\nflags\\t\\t: fpu hypervisor lm\\n\n";
+    let says = |name: &str, rotational: &str| {
+        format!("sys/class/block/{name}/queue/rotational: {rotational}\n")
+    };
+    let flash = says("sdd", "0") + &says("nvme0n1", "0") + &says("nvme1n1", "0");
+    let on = |machine: &str, place| is_without(&(machine.to_owned() + &flash), place);
+    assert!(on(real, pool) && on(real, namespaces));
+    assert!(!on(real, share) && !on(real, image));
+    assert!(!on(virtual_machine, pool) && !on(virtual_machine, namespaces) && !on("", pool));
+    assert!(!is_without(&(real.to_owned() + &says("sdd", "1")), pool));
+    assert!(!is_without(real, pool));
+    // One disk with heads is enough.
+    let mixed = real.to_owned() + &says("nvme0n1", "1") + &says("nvme1n1", "0");
+    assert!(!is_without(&mixed, namespaces));
+}
+
 /// `Stack` and `Storage` must agree.
 #[test]
 fn the_read_ahead_that_acts_is_that_of_the_storage() {
