@@ -45,8 +45,8 @@ pub struct PlanArgs {
     #[arg(long = "drive", required_unless_present = "from", value_name = "NAME",
           hide_possible_values = true, value_parser = proposing(DriveName::from_str, DRIVES))]
     drives: Vec<DriveName>,
-    /// Generation of the media if it is not the first drive's: one earlier, or lto7m for LTO-7 Type
-    /// M
+    /// Generation of the media if it is not the first drive's: one earlier, lto7m for LTO-7 Type
+    /// M, or lto10premium
     #[arg(long = "medium-generation", visible_alias = "medium", value_name = "GENERATION",
           hide_possible_values = true,
           value_parser = proposing(GenerationName::from_str, GENERATIONS))]

@@ -10,8 +10,20 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command};
 
 /// Generations of drives and of media.
-pub const GENERATIONS: &[&str] =
-    &["lto1", "lto2", "lto3", "lto4", "lto5", "lto6", "lto7", "lto7m", "lto8", "lto9", "lto10"];
+pub const GENERATIONS: &[&str] = &[
+    "lto1",
+    "lto2",
+    "lto3",
+    "lto4",
+    "lto5",
+    "lto6",
+    "lto7",
+    "lto7m",
+    "lto8",
+    "lto9",
+    "lto10",
+    "lto10premium",
+];
 /// Generations of drives, with the maker where it makes a difference.
 pub const DRIVES: &[&str] = &[
     "lto1", "lto2", "lto3", "hp-lto3", "ibm-lto3", "lto4", "lto5", "lto6", "lto7", "lto8", "lto9",

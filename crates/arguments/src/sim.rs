@@ -82,8 +82,8 @@ pub struct TapeArgs {
     /// File of the cartridge, created if missing; by default the cartridge is in memory
     #[arg(long, value_name = "FILE")]
     medium: Option<PathBuf>,
-    /// Generation of the cartridge if it is older than the drive; lto7m is LTO-7 Type M; by default
-    /// that of the file, or of the drive
+    /// Generation of the cartridge if it is not the drive's: an older one, lto7m for LTO-7 Type M,
+    /// or lto10premium; by default that of the file, or of the drive
     #[arg(hide_short_help = true, long, value_name = "GENERATION", hide_possible_values = true,
           value_parser = proposing(GenerationName::from_str, GENERATIONS))]
     medium_generation: Option<GenerationName>,

@@ -357,11 +357,6 @@ fn compared(request: &PlanRequest, first: &Generation) -> Vec<&'static Generatio
     if request.drives.len() > 1 {
         return request.drives[1..].iter().map(|drive| drive.0).collect();
     }
-    let near = |one: &&Generation| one.number.abs_diff(first.number) == 1 && is_plain(one);
+    let near = |one: &&Generation| one.number.abs_diff(first.number) == 1 && one.has_drives();
     Generation::all().iter().filter(near).collect()
-}
-
-/// Media of a format between two generations, such as Type M, have no drive of their own.
-fn is_plain(generation: &Generation) -> bool {
-    !generation.name.contains("Type")
 }

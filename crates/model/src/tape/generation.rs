@@ -81,6 +81,12 @@ impl Generation {
         self.speeds.last().copied().unwrap_or_default()
     }
 
+    /// Whether drives are named after it. Drives of a neighbouring generation write the others:
+    /// LTO-8 drives Type M, LTO-10 drives Premium.
+    pub fn has_drives(&self) -> bool {
+        self.name == format!("LTO-{}", self.number)
+    }
+
     /// The generation that writes media of this density code.
     pub fn of_density(code: u8) -> Option<&'static Generation> {
         GENERATIONS.iter().find(|generation| generation.density_code == code)
@@ -203,8 +209,8 @@ const LTO_10: &[u64] = &[
     mega(40700),
 ];
 
-/// Density codes 40h to 60h: SSC-4 and the reference manuals of IBM and HPE drives. For 62h no
-/// manual was available.
+/// Density codes 40h to 60h: SSC-4 and the reference manuals of IBM and HPE drives. 62h and 63h:
+/// mt(1) of FreeBSD, which has them from IBM's specifications, drives and tapes (commit 930486f9).
 const GENERATIONS: &[Generation] = &[
     Generation {
         speed_certainty: Certainty::Assumed,
@@ -231,8 +237,14 @@ const GENERATIONS: &[Generation] = &[
         ..row("LTO-9", 9, 0x60, 18_000 * GB, LTO_9, 1000 * MB)
     },
     Generation {
-        density_certainty: Certainty::Assumed,
+        density_certainty: Certainty::Reported,
         ..row("LTO-10", 10, 0x62, 30_000 * GB, LTO_10, 1000 * MB)
+    },
+    // A longer medium for the same drives.
+    Generation {
+        density_certainty: Certainty::Reported,
+        speed_certainty: Certainty::Assumed,
+        ..row("LTO-10 Premium", 10, 0x63, 40_000 * GB, LTO_10, 1000 * MB)
     },
 ];
 
@@ -352,9 +364,17 @@ mod tests {
         let name = |code| Generation::of_density(code).map(|generation| generation.name);
         assert_eq!(name(0x5e), Some("LTO-8"));
         assert_eq!(name(0x5d), Some("LTO-7 Type M"));
+        assert_eq!((name(0x62), name(0x63)), (Some("LTO-10"), Some("LTO-10 Premium")));
         assert_eq!(name(0), None);
         let lowest = Generation::of_density(0x60).unwrap().lowest_speed();
         assert_eq!(lowest, 177_000_000);
+    }
+
+    #[test]
+    fn some_media_have_no_drives_of_their_name() {
+        let without = Generation::all().iter().filter(|one| !one.has_drives());
+        let names: Vec<_> = without.map(|one| one.name).collect();
+        assert_eq!(names, ["LTO-7 Type M", "LTO-10 Premium"]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! By the LTO program: drives up to LTO-7 also write the previous generation, and read the one
 //! before that. LTO-8 and 9 read and write the previous generation and read no older one. LTO-10
-//! accepts only its own. An LTO-7 cartridge initialised as Type M (M8) is for LTO-8 drives only.
+//! accepts only its own, of both lengths. An LTO-7 cartridge initialised as Type M (M8) is for
+//! LTO-8 drives only.
 //!
 //! A drive writes an older medium in the format of that generation. So capacity and wraps are the
 //! medium's, and so are the speeds, by makers' data sheets for some pairs (HP's for LTO-2 media in
@@ -72,12 +73,16 @@ impl TapeParameters {
         }
         let medium = drive.maker.map_or(medium, |maker| medium.made_by(maker));
         let older = TapeParameters::of(medium);
+        // A longer medium for the same drives takes longer to wind.
+        let is_own = drive.number == medium.number;
+        let wind_ns = if is_own { older.wind_ns } else { own.wind_ns };
         TapeParameters {
             speeds_origin: Origin::Table(Certainty::Assumed),
             speeds_bytes_per_second: older.speeds_bytes_per_second,
             capacity_bytes: older.capacity_bytes,
             early_warning_bytes: older.early_warning_bytes,
             wraps: older.wraps,
+            wind_ns,
             ..own
         }
     }
@@ -104,7 +109,7 @@ mod tests {
             ("LTO-7", &["LTO-6", "LTO-7"], &["LTO-5"]),
             ("LTO-8", &["LTO-7", "LTO-7 Type M", "LTO-8"], &[]),
             ("LTO-9", &["LTO-8", "LTO-9"], &[]),
-            ("LTO-10", &["LTO-10"], &[]),
+            ("LTO-10", &["LTO-10", "LTO-10 Premium"], &[]),
         ];
         for (drive, writes, reads) in table {
             for medium in Generation::all() {
@@ -131,6 +136,18 @@ mod tests {
             said("LTO-9", "LTO-7 Type M"),
             "an LTO-9 drive does not take LTO-7 Type M media: it writes LTO-8, LTO-9"
         );
+    }
+
+    #[test]
+    fn a_longer_medium_takes_longer_to_wind() {
+        let own = TapeParameters::of(named("LTO-10"));
+        let premium = TapeParameters::with_medium(named("LTO-10"), named("LTO-10 Premium"));
+        assert_eq!(premium.capacity_bytes.value, 40_000_000_000_000);
+        assert_eq!(premium.speeds_bytes_per_second, own.speeds_bytes_per_second);
+        // 1337 m against 1035 m.
+        let ratio = premium.wind_ns.value as f64 / own.wind_ns.value as f64;
+        assert!((1.28..1.31).contains(&ratio), "{ratio}");
+        assert_eq!((premium.wraps, premium.load_ns), (own.wraps, own.load_ns));
     }
 
     #[test]
