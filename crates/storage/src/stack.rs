@@ -253,9 +253,9 @@ impl Stack {
         layers.into_iter().filter(is_device).map(|layer| layer.name).collect()
     }
 
-    /// Whether the disks of a target are known to have no heads: each is a drive of a real machine,
-    /// and says that it does not rotate. The disks of a virtual machine, of an array and of a
-    /// network say what somebody has set, so nothing is known of them.
+    /// Whether the disks of a target are known to have no heads: each is a drive of a computer that
+    /// is no virtual machine, and says that it does not rotate. The disks of a virtual machine, of
+    /// an array and of a network say what somebody has set, so nothing is known of them.
     pub fn is_without_heads(machine: &Machine, place: &StackTarget) -> bool {
         let (layers, _, is_cut) = drawn(machine, place);
         let mut drives = layers.iter().filter(|layer| layer.kind.is_hardware()).peekable();

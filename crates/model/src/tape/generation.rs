@@ -81,8 +81,8 @@ impl Generation {
         self.speeds.last().copied().unwrap_or_default()
     }
 
-    /// Whether drives are named after it. Drives of a neighbouring generation write the others:
-    /// LTO-8 drives Type M, LTO-10 drives Premium.
+    /// Whether drives are named after it. Drives of another name write the others: those of LTO-8
+    /// write Type M, those of LTO-10 write Premium.
     pub fn has_drives(&self) -> bool {
         self.name == format!("LTO-{}", self.number)
     }
