@@ -8,6 +8,7 @@
 //! reading requires ([`Continuation`]). Not here: where blocks go, and when volumes change.
 //! `docs/format.md` draws the bytes.
 
+mod directory;
 mod names;
 
 use std::fmt::Write as _;
@@ -23,6 +24,7 @@ use crate::header::{self, UNIT_BYTES};
 use crate::member::Member;
 use crate::pax;
 use crate::stream::StoredOffset;
+pub use directory::{DIRECTORY_BYTES_MAX, find_directory};
 pub use names::{HostName, JobText, LabelledSet};
 
 /// Longest label that is read or written: a block, the odd bytes of another, and headers.
@@ -172,6 +174,19 @@ impl Label {
     /// # Errors
     /// `BlockSize`; `Encode` if a member that continues has a name that no header can store.
     pub fn encode(&mut self, continuation: Continuation<'_>) -> Result<Vec<u8>, LabelError> {
+        self.encode_with(continuation, None)
+    }
+
+    /// As [`Label::encode`], with a directory of the medium in a header of its own, which
+    /// [`find_directory`] reads. Only for a label that is not compressed.
+    ///
+    /// # Errors
+    /// See [`Label::encode`].
+    pub fn encode_with(
+        &mut self,
+        continuation: Continuation<'_>,
+        directory: Option<&str>,
+    ) -> Result<Vec<u8>, LabelError> {
         let block_bytes = self.block_bytes;
         if block_bytes == 0 || !block_bytes.is_multiple_of(512) || block_bytes >= 1 << 25 {
             return Err(LabelError::BlockSize { block_bytes });
@@ -181,7 +196,7 @@ impl Label {
         loop {
             self.length_bytes = length as u32;
             let encoded = match self.coding() {
-                None => self.encode_plain(continuation, length)?,
+                None => self.encode_plain(continuation, directory, length)?,
                 Some(coding) => self.encode_compressed(coding, length)?,
             };
             match encoded {
@@ -232,8 +247,19 @@ impl Label {
         }
     }
 
-    /// The text of the record, without its padding.
-    fn text(&self) -> String {
+    /// From the text that [`Label::text`] gives.
+    ///
+    /// # Errors
+    /// When it is not such a text, or not a whole one.
+    pub fn of_text(text: &str) -> Result<Label, LabelError> {
+        match decode_comment(text.as_bytes())? {
+            Found::Label(label) => Ok(label),
+            _ => Err(LabelError::Damaged { reason: "it is not a label" }),
+        }
+    }
+
+    /// The text of the record, without its padding: fields and their checksum.
+    pub fn text(&self) -> String {
         let kind = match self.kind {
             LabelKind::Data => "data",
             LabelKind::Index => "index",
@@ -279,6 +305,7 @@ impl Label {
     fn encode_plain(
         &self,
         continuation: Continuation<'_>,
+        directory: Option<&str>,
         length_bytes: usize,
     ) -> Result<Option<Vec<u8>>, LabelError> {
         let mut tail = Vec::new();
@@ -308,16 +335,18 @@ impl Label {
             }
         }
         let Some(global_bytes) = length_bytes.checked_sub(tail.len()) else { return Ok(None) };
-        let Some(mut out) = self.encode_global(&records, global_bytes)? else { return Ok(None) };
+        let global = self.encode_global(&records, directory, global_bytes)?;
+        let Some(mut out) = global else { return Ok(None) };
         out.extend_from_slice(&tail);
         Ok(Some(out))
     }
 
-    /// Global headers of exactly `bytes`, in whole units: the label in the first, followed by as
-    /// many empty ones as are needed to fill the rest.
+    /// Global headers of exactly `bytes`, in whole units: the label in the first, the directory in
+    /// the second, followed by as many empty ones as are needed to fill the rest.
     fn encode_global(
         &self,
         records: &[(&[u8], Vec<u8>)],
+        directory: Option<&str>,
         bytes: usize,
     ) -> Result<Option<Vec<u8>>, LabelError> {
         let text = self.text();
@@ -325,15 +354,26 @@ impl Label {
             records.iter().map(|(key, value)| pax::record_bytes(key.len(), value.len())).sum();
         let least = pax::record_bytes(COMMENT.len(), text.len()) + others;
         let least = UNIT_BYTES + least.next_multiple_of(UNIT_BYTES);
-        if bytes < least {
+        let directory = directory.map(directory::comment);
+        let second = directory.as_ref().map_or(0, |it| global_bytes_of(it.len()));
+        if bytes < least + second {
             return Ok(None);
         }
         let mut out = Vec::with_capacity(bytes);
         let mut rest = bytes;
         let mut first = Some(text.into_bytes());
         let name = self.header_name();
+        if let Some(directory) = directory {
+            push_global(&name, first.take().unwrap_or_default(), records, least, &mut out)?;
+            rest -= least;
+            // What is left is nothing, or enough for another header.
+            let odd = if rest - second < GLOBAL_BYTES_MIN { rest - second } else { 0 };
+            push_global(&name, directory, &[], second + odd, &mut out)?;
+            rest -= second + odd;
+        }
         while rest > 0 {
-            let now = global_length(rest, if first.is_some() { least } else { GLOBAL_BYTES_MIN });
+            let least = if first.is_some() { least } else { GLOBAL_BYTES_MIN };
+            let now = global_length(rest, least);
             let value = first.take();
             let others = if value.is_some() { records } else { &[] };
             push_global(&name, value.unwrap_or_default(), others, now, &mut out)?;
@@ -349,8 +389,7 @@ impl Label {
     ) -> Result<Option<Vec<u8>>, LabelError> {
         let mut content = Vec::new();
         let text = self.text().into_bytes();
-        let record = pax::record_bytes(COMMENT.len(), text.len());
-        let bytes = GLOBAL_BYTES_MIN.max(UNIT_BYTES + record.next_multiple_of(UNIT_BYTES));
+        let bytes = global_bytes_of(text.len());
         push_global(&self.header_name(), text, &[], bytes, &mut content)?;
         let mut out = Vec::new();
         let compressor = ChunkCompressor::new(self.compression);
@@ -365,6 +404,12 @@ impl Label {
 }
 
 const COMMENT: &[u8] = b"comment";
+
+/// Bytes of a global header with a comment of this length.
+fn global_bytes_of(comment_bytes: usize) -> usize {
+    let record = pax::record_bytes(COMMENT.len(), comment_bytes);
+    GLOBAL_BYTES_MIN.max(UNIT_BYTES + record.next_multiple_of(UNIT_BYTES))
+}
 
 /// Length of the next global header if `rest` bytes have to be filled and it needs `least`. The
 /// remainder is zero, or enough for another header.
@@ -418,6 +463,11 @@ fn find_plain(prefix: &[u8]) -> Result<Found, LabelError> {
     let Some(comment) = records[digits..].strip_prefix(b" comment=") else {
         return Ok(Found::Foreign);
     };
+    decode_comment(comment)
+}
+
+/// The label that a comment begins with.
+fn decode_comment(comment: &[u8]) -> Result<Found, LabelError> {
     let reason = |reason| LabelError::Damaged { reason };
     let Some(fields) = comment.strip_prefix(START.as_bytes()) else {
         let Some(rest) = comment.strip_prefix(START_OF_ANY) else { return Ok(Found::Foreign) };

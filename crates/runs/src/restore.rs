@@ -58,10 +58,8 @@ use order::Dispatcher;
 use workers::Workers;
 
 /// Bytes between selected members that are read through: a disk with heads needs about as long to
-/// seek.
+/// seek. What is read through on tape, the reading of the tape decides.
 const BRIDGE_BYTES: u64 = 1 << 20;
-/// The same on tape, where a locate takes seconds.
-const TAPE_BRIDGE_BYTES: u64 = 256 << 20;
 
 /// Suffix of the name of a file with incomplete content.
 pub const INCOMPLETE_SUFFIX: &str = ".incomplete";
@@ -437,8 +435,7 @@ fn make_plan(index: &IndexFile, options: &RestoreOptions) -> Option<Plan> {
     if set_id_holds(index) != Some(true) {
         return None;
     }
-    let bridge_bytes = if options.from.is_tape() { TAPE_BRIDGE_BYTES } else { BRIDGE_BYTES };
-    plan(|| index.files(), &options.selection, bridge_bytes).ok()
+    plan(|| index.files(), &options.selection, BRIDGE_BYTES).ok()
 }
 
 /// Opens the directory that members are restored into.

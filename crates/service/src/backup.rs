@@ -39,6 +39,7 @@ use crate::sets::{
     self, ChangedListAnswer, FolderLock, Hold, ListUsed, NewSet, NewTapeSet, SetSettings,
     WrittenSetAnswer,
 };
+use crate::tape_memory::{self, Copies};
 use crate::tape_sets::{Copy, Log, TapeSets};
 use crate::virtual_drive::VirtualDrive;
 
@@ -233,7 +234,12 @@ pub(crate) fn backup_for(
     let log = media_log(set.as_ref());
     let freed = caller.freed.clone();
     let media = Media { freed, log: log.clone().map(|log| log as Arc<dyn MediaLog>) };
-    let to = destination(path, tape_options(&request.tape, path), media, changer);
+    let of_chain = set.as_ref().and_then(|set| set.tape.as_ref()?.copy.as_ref());
+    let memory = tape_memory::of_this_user(match of_chain {
+        Some(_) => Copies::OutsideOfChains,
+        None => Copies::All,
+    });
+    let to = destination(path, tape_options(&request.tape, path), media, memory, changer);
     let chosen = compression_by_name::choose(asked, &to)?;
     let mut options = options(request, to, chosen.compression)?;
     options.set = set.as_ref().map(|set| set.options.clone());

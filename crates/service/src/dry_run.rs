@@ -13,7 +13,6 @@ use runs::backup::{DryRun, StoredContent};
 use runs::destination::Destination;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tapeset::Media;
 
 use crate::Answer;
 use crate::backup::{BackupRequest, new_set, options};
@@ -269,5 +268,6 @@ fn compression(request: &BackupRequest) -> Result<Compression, Failure> {
 }
 
 fn target(path: &Path) -> Destination {
-    destination(path, Default::default(), Media::default(), NoChanger::shared())
+    let (media, memory) = Default::default();
+    destination(path, Default::default(), media, memory, NoChanger::shared())
 }

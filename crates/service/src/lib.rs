@@ -17,6 +17,7 @@
 //! - [`run`]: what these runs have in common.
 //! - [`tape_source`]: a tape that an archive is read from.
 //! - [`sets`]: sets of a chain in a folder.
+//! - `tape_memory`: what is known of media without reading them.
 //! - `tape_sets`: what is known of sets of chains on tape without a tape.
 //! - [`folder_sets`]: the sets of a folder, listed.
 //! - [`verify_sets`]: all archives of a folder, read back.
@@ -93,6 +94,7 @@ pub mod sets;
 mod shell;
 pub mod sim;
 pub mod state;
+mod tape_memory;
 mod tape_sets;
 pub mod tape_source;
 pub mod tune;

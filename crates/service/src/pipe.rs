@@ -8,7 +8,7 @@ use runs::pipe::PipeOptions;
 use runs::summary::RunSummary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tapeset::{Media, TapeOptions};
+use tapeset::{Media, Memory, TapeOptions};
 
 use crate::Answer;
 use crate::change::NoChanger;
@@ -81,7 +81,13 @@ pub fn pipe(
     let target = &request.target;
     let options = PipeOptions {
         from: request.from.clone().into(),
-        to: destination(&request.to, TapeOptions::default(), Media::default(), NoChanger::shared()),
+        to: destination(
+            &request.to,
+            TapeOptions::default(),
+            Media::default(),
+            Memory::default(),
+            NoChanger::shared(),
+        ),
         block_bytes: target.block_bytes(),
         ring_bytes: target.ring_bytes(0),
         start_fill_percent: target.start_fill_percent.unwrap_or(0),

@@ -23,7 +23,7 @@ use runs::verdict::{Tally, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use storage::DiskWatch;
-use tapeset::{Media, TapeDestination, TapeOptions};
+use tapeset::{Media, Memory, TapeDestination, TapeOptions};
 
 use crate::change::SharedChanger;
 use crate::failure::{Failure, without_error_numbers};
@@ -179,12 +179,13 @@ pub(crate) fn destination(
     to: &Path,
     options: TapeOptions,
     media: Media,
+    memory: Memory,
     changer: SharedChanger,
 ) -> Destination {
     match device::tape::find(to) {
         Some(drive) => {
             let drive = Arc::new(drive);
-            Destination::Tape(TapeDestination { drive, options, changer, media })
+            Destination::Tape(TapeDestination { drive, options, changer, media, memory })
         }
         None => to.into(),
     }

@@ -58,6 +58,11 @@ pub fn tape_sets() -> Option<PathBuf> {
     lasting_folder().map(|folder| folder.join("tape-sets"))
 }
 
+/// What is known of media on tape, which can be deleted at any time.
+pub fn tape_memory() -> Option<PathBuf> {
+    lasting_folder().map(|folder| folder.join("tape-memory"))
+}
+
 /// The journal of jobs.
 pub fn journal_of_jobs() -> Option<PathBuf> {
     lasting_folder().map(|folder| folder.join("journal.jsonl"))

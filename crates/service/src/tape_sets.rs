@@ -38,7 +38,8 @@ use crate::journal::{self, CarriedJournals, TAPE_PLACE};
 use crate::scratch::Scratch;
 use crate::sets::{self, FolderLock, Gaps, SetSelection, WantedChain};
 use crate::state;
-use crate::tape_source::SetWanted;
+use crate::tape_memory::{self, Copies};
+use crate::tape_source::{SetWanted, motion_of};
 
 /// A folder that can be neither there nor made.
 const NOWHERE: &str = "/dev/null/tape-sets";
@@ -445,12 +446,15 @@ fn copy_of(set: &FolderSet) -> Option<TapeIndex> {
 
 /// The tape in a drive; no other is asked for.
 fn origin(drive: Arc<dyn TapeDrive>) -> TapeOrigin {
+    let motion = motion_of(Path::new(drive.name()));
     TapeOrigin {
         drive,
         set: SetChoice::Last,
         file_number: None,
         without_volumes: Vec::new(),
         known: None,
+        memory: tape_memory::of_this_user(Copies::OutsideOfChains),
+        motion,
         changer: Arc::new(Mutex::new(NoChanger)),
     }
 }

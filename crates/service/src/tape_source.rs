@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::escape::escape;
 use device::source::SourceError;
 use flow::cancel::Cancel;
+use model::tape::parameters::TapeParameters;
 use runs::origin::Origin;
 use runs::selection::{NotFound, Selection};
 use schemars::JsonSchema;
@@ -16,6 +17,8 @@ use tapeset::{SetChoice, TapeOrigin, TapeReading};
 use crate::change::{self, SharedChanger};
 use crate::failure::Failure;
 use crate::run::{ArchiveSettings, bytes};
+use crate::tape_memory::{self, Copies};
+use crate::virtual_drive::VirtualDrive;
 
 /// Which set of the volume, and what changes volumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -76,9 +79,17 @@ impl TapeSourceSettings {
             file_number: self.file,
             without_volumes: self.without_volumes.clone(),
             known: None,
+            memory: tape_memory::of_this_user(Copies::All),
+            motion: motion_of(from),
             changer: change::chosen(self.change_command.as_deref(), changer, cancel),
         }))
     }
+}
+
+/// How a virtual drive moves, as it is set; a real one is known by its generation, once it is open.
+pub(crate) fn motion_of(drive: &Path) -> Option<Arc<TapeParameters>> {
+    let (parameters, _) = VirtualDrive::parameters_of_tape(drive.to_str()?)?;
+    Some(Arc::new(parameters))
 }
 
 /// The identity, where all of its digits are there.
@@ -178,13 +189,18 @@ pub(crate) fn in_another_set(
         return None;
     }
     let mut selection = Selection::new(missing.iter().map(|missing| missing.path.clone()));
-    let mut holds = Vec::new();
-    let mut look = |set: u32, path: &[u8]| {
-        if holds.last() != Some(&set) && selection.selects(path) {
-            holds.push(set);
+    let mut from_newest = Vec::new();
+    let mut look = |set: usize, path: &[u8]| {
+        if from_newest.last() != Some(&set) && selection.selects(path) {
+            from_newest.push(set);
         }
     };
-    tapeset::look_through_sets(tape, cancel, &mut look).ok()?;
+    let sets = tapeset::look_through_sets(tape, cancel, &mut look).ok()?;
+    let mut holds: Vec<u32> = from_newest
+        .iter()
+        .filter_map(|set| sets.iter().rev().nth(*set))
+        .map(|set| set.number)
+        .collect();
     holds.sort_unstable();
     let last = holds.last()?;
     let sets: Vec<String> = holds.iter().map(u32::to_string).collect();

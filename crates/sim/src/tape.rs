@@ -38,7 +38,8 @@ use rustix::io::Errno;
 pub use drive::DriveSettings;
 pub use driver::{OnClose, OpenDirection, OpenMode, Readiness};
 pub use faults::{
-    AfterReadError, Answers, CompressionSwitch, Ends, Faults, Persistence, Positioning,
+    AfterReadError, Answers, CartridgeMemories, CompressionSwitch, Ends, Faults, Persistence,
+    Positioning,
 };
 pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
 pub use medium_file::{MediumFileError, media_in, room_for_medium};

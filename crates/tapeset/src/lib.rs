@@ -23,6 +23,8 @@
 //! - `write`: labels, blocks and filemarks, until a medium is full.
 //! - `read`: sets of a volume, and their parts joined to a stream again.
 //! - `change`: changes of volume.
+//! - `directory`: the sets of a medium as text.
+//! - `known`: what is known of media without reading them.
 //! - `media`: what becomes of media.
 //! - `claims`: upper bounds on what labels and indexes may claim.
 //! - `block`: tape blocks whose size is not known in advance.
@@ -30,6 +32,8 @@
 mod block;
 mod change;
 mod claims;
+mod directory;
+mod known;
 mod media;
 mod options;
 mod read;
@@ -39,14 +43,17 @@ mod write;
 pub use change::{
     CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumeChanger, VolumePurpose, VolumeRequest,
 };
+pub use directory::Directory;
+pub use known::{KnownMedia, KnownMedium, Memory};
 pub use media::{Media, MediaLog};
 pub use options::{
     BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, ring_bytes, segment_bytes,
 };
 pub use read::{
-    KnownIndex, Need, OpenTape, SetChoice, SetContents, SetOnVolume, TapeEnd, TapeIndex,
-    TapeOrigin, TapeReadFailure, TapeReading, TapeShared, Totals, Wanted, WantedBlocks,
-    copy_indexes, look_through_sets, sets_on_volume,
+    HELD_BYTES_MAX, KnownIndex, LabelledFile, Need, OpenTape, SetChoice, SetContents, SetHere,
+    SetOnVolume, Spot, TapeEnd, TapeIndex, TapeOrigin, TapeReadFailure, TapeReading, TapeShared,
+    TapeStands, Totals, Wanted, WantedBlocks, copy_indexes, is_read_through, look_through_sets,
+    reading_order, sets_on_volume,
 };
 pub use segments::{Chunks, Segments};
 pub use write::{

@@ -20,12 +20,16 @@ mod elsewhere;
 mod failure;
 mod feed;
 mod file;
+mod held;
 mod index_segment;
+mod known_parts;
 mod label_reader;
+mod order;
 mod origin;
 mod part;
 mod place;
 mod set;
+mod sets_here;
 mod sign;
 mod stitch;
 mod walk;
@@ -53,15 +57,18 @@ use drive::LoadedDrive;
 pub use failure::TapeReadFailure;
 use feed::Feed;
 use file::{FileEnd, TapeFile, Wish};
+pub use held::HELD_BYTES_MAX;
 pub use index_segment::TapeIndex;
-use index_segment::{Following, read_index};
+use index_segment::{Following, index_at};
+pub use order::{TapeStands, is_read_through, reading_order};
 pub use origin::{KnownIndex, SetChoice, TapeOrigin, TapeReading};
-use place::Spot;
+pub use place::Spot;
 pub use set::Need;
 use set::OpenSet;
+use sets_here::GoOn;
 use sign::Sign;
 use stitch::{SetEnd, Stitcher};
-use walk::{SetHere, Walk};
+pub use walk::{LabelledFile, SetHere};
 pub use wanted_blocks::WantedBlocks;
 
 /// An open tape.
@@ -268,6 +275,10 @@ fn find(origin: &TapeOrigin, need: Need, cancel: &Cancel) -> Result<Found, TapeR
         return Ok(Found::Set(Box::new(set)));
     }
     if let SetChoice::Anywhere(id) = origin.set {
+        if let Some(index) = origin.memory.index(id) {
+            let set = elsewhere::open_known(drive, index)?;
+            return Ok(Found::Set(Box::new(set)));
+        }
         let set = elsewhere::open_anywhere(drive, id, need)?;
         return Ok(Found::Set(Box::new(set)));
     }
@@ -276,6 +287,10 @@ fn find(origin: &TapeOrigin, need: Need, cancel: &Cancel) -> Result<Found, TapeR
         Some(spot) => (Some(spot), None),
         None => (None, blocks.number()),
     };
+    if drive.recognise()? {
+        let set = set::open_set(drive, &origin.set, need)?;
+        return Ok(Found::Set(Box::new(set)));
+    }
     let search = match origin.set {
         SetChoice::Last => Search::Nowhere,
         // A request for a set implies that there is one.
@@ -454,26 +469,25 @@ pub fn copy_indexes(
     choose: &mut dyn FnMut(&SetOnVolume) -> Wanted,
 ) -> Result<Vec<(SetOnVolume, TapeIndex)>, TapeReadFailure> {
     let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
-    let Beginning::Ours { .. } = drive.beginning(Search::LastFiles)? else {
-        return Ok(Vec::new());
-    };
-    let mut wanted = Vec::new();
-    Walk::new(drive.blocks()?, cancel)?.sets(|here| {
-        if !here.last.begins_index() {
-            return false;
-        }
-        let choice = choose(&on_volume((here, 0)));
-        if choice != Wanted::No {
-            wanted.push(*here);
-        }
-        choice == Wanted::YesAndNoMore
-    })?;
-    let mut copies = Vec::new();
-    for here in &wanted {
-        cancel.check()?;
-        let index = read_index(&mut drive, here.last, Following::AnotherSet)?;
-        copies.extend(index.map(|index| (on_volume((here, 0)), index)));
+    if !drive.recognise()? {
+        let Beginning::Ours { .. } = drive.beginning(Search::LastFiles)? else {
+            return Ok(Vec::new());
+        };
     }
+    let mut copies = Vec::new();
+    drive.look_through(|drive, here| {
+        if !here.last.begins_index() {
+            return Ok(GoOn::Yes);
+        }
+        cancel.check()?;
+        let set = on_volume((here, 0));
+        let choice = choose(&set);
+        if choice != Wanted::No {
+            let index = index_at(drive, here.last, Following::AnotherSet)?;
+            copies.extend(index.map(|index| (set, index)));
+        }
+        Ok(if choice == Wanted::YesAndNoMore { GoOn::No } else { GoOn::Yes })
+    })?;
     Ok(copies)
 }
 
@@ -488,35 +502,46 @@ pub fn sets_on_volume(
     look_through_sets(origin, cancel, &mut |_, _| {})
 }
 
-/// Like [`sets_on_volume`], and shows each path of each set to `look`, with the number of the set.
+/// Like [`sets_on_volume`], and shows each path of each set to `look`, with the number of the set
+/// from the newest, which is 0: how many there are is known at the end.
 ///
 /// # Errors
 /// See [`sets_on_volume`].
 pub fn look_through_sets(
     origin: &TapeOrigin,
     cancel: &Cancel,
-    look: &mut dyn FnMut(u32, &[u8]),
+    look: &mut dyn FnMut(usize, &[u8]),
 ) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
     let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
-    match drive.beginning(Search::LastFiles)? {
-        Beginning::Ours { .. } => {}
-        Beginning::Blank => return Err(TapeReadFailure::Blank { device: drive.device() }),
-        Beginning::Foreign { .. } => {
-            return Err(TapeReadFailure::NoSets { device: drive.device() });
+    if !drive.recognise()? {
+        match drive.beginning(Search::LastFiles)? {
+            Beginning::Ours { .. } => {}
+            Beginning::Blank => return Err(TapeReadFailure::Blank { device: drive.device() }),
+            Beginning::Foreign { .. } => {
+                return Err(TapeReadFailure::NoSets { device: drive.device() });
+            }
         }
     }
-    let mut sets = Walk::new(drive.blocks()?, cancel)?.sets(|_| false)?;
+    let mut contents = Vec::new();
+    let mut sets =
+        drive.look_through(|drive, here| {
+            cancel.check()?;
+            let from_newest = contents.len();
+            // Parts on other volumes are not asked for.
+            let index = if here.last.begins_index() {
+                index_at(drive, here.last, Following::AnotherSet)?
+            } else {
+                None
+            };
+            contents.push(index.and_then(|index| {
+                SetContents::of(&index.index, &mut |path| look(from_newest, path))
+            }));
+            Ok(GoOn::Yes)
+        })?;
     sets.reverse();
     let mut told: Vec<SetOnVolume> = sets.iter().zip(1..).map(on_volume).collect();
-    // From the end, where the tape is.
-    for (here, set) in sets.iter().zip(&mut told).rev() {
-        cancel.check()?;
-        // Parts on other volumes are not asked for.
-        if here.last.begins_index() {
-            let index = read_index(&mut drive, here.last, Following::AnotherSet)?;
-            let look = &mut |path: &[u8]| look(set.number, path);
-            set.contents = index.and_then(|index| SetContents::of(&index.index, look));
-        }
+    for (set, contents) in told.iter_mut().rev().zip(contents) {
+        set.contents = contents;
     }
     Ok(told)
 }

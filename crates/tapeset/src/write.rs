@@ -6,6 +6,7 @@
 mod begin;
 mod end;
 mod error;
+mod left;
 mod members;
 mod plan;
 mod report;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex};
 use device::tape::TapeDrive;
 
 use crate::change::VolumeChanger;
+use crate::known::Memory;
 use crate::media::Media;
 use crate::options::TapeOptions;
 pub use error::{Safe, TapeSetError};
@@ -37,6 +39,8 @@ pub struct TapeDestination {
     /// Asks for other volumes.
     pub changer: Arc<Mutex<dyn VolumeChanger>>,
     pub media: Media,
+    /// What is known of media, and where it is noted how they are left.
+    pub memory: Memory,
 }
 
 impl fmt::Debug for TapeDestination {

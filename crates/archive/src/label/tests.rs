@@ -165,6 +165,7 @@ proptest! {
         prop_assert_eq!(bytes.len() as u64 % block, label.stream_bytes % block);
         prop_assert!(bytes.len() as u64 >= block);
         prop_assert!(matches!(find(&bytes), Ok(Found::Label(found)) if found == label));
+        prop_assert_eq!(Label::of_text(&label.text()).expect("its own text"), label);
     }
 
     #[test]
@@ -284,5 +285,40 @@ fn a_rest_is_a_file_for_those_who_begin_here() {
         bytes.resize(bytes.len() + 1024 + 1024, 0);
         let (listed, success) = run("tar -b1 -tvf -", &bytes);
         assert!(success && listed.contains("1000 2023") && listed.contains(path), "{listed}");
+    }
+}
+
+/// Whatever the length, the label stays a label, the directory comes back, and others pass over it.
+#[test]
+fn a_directory_is_found_and_passed_over() {
+    for lines in [0, 1, 3, 40, 700] {
+        let directory = "a line of some set, \u{e4} and more\n".repeat(lines);
+        for block_bytes in [512, 1024, 10_240, 1 << 20] {
+            let mut label = Label { kind: LabelKind::Index, ..plain(block_bytes) };
+            let bytes = label.encode_with(Continuation::None, Some(&directory)).expect("encodable");
+            let what = format!("{lines} lines, blocks of {block_bytes}");
+            assert_eq!(bytes.len(), label.length_bytes as usize, "{what}");
+            assert!(bytes.len().is_multiple_of(block_bytes as usize), "{what}");
+            assert!(matches!(find(&bytes), Ok(Found::Label(found)) if found == label), "{what}");
+            assert_eq!(find_directory(&bytes), Some(&*directory), "{what}");
+            let archive = [&bytes[..], &[0; 1024]].concat();
+            for reader in ["tar -b1 -tvf -", "bsdtar -tvf -"] {
+                assert_eq!(run(reader, &archive), (String::new(), true), "{reader}, {what}");
+            }
+        }
+    }
+    let without = plain(1024).encode(Continuation::None).expect("encodable");
+    assert_eq!(find_directory(&without), None);
+}
+
+#[test]
+fn a_damaged_directory_says_nothing() {
+    let mut label = Label { kind: LabelKind::Index, ..plain(4096) };
+    let good = label.encode_with(Continuation::None, Some("one\ntwo\n")).expect("encodable");
+    let at = good.windows(3).position(|bytes| bytes == b"two").expect("it is there");
+    for (place, length) in [(at, good.len()), (at - 30, good.len()), (0, at)] {
+        let mut bytes = good[..length].to_vec();
+        bytes[place] ^= 1;
+        assert_eq!(find_directory(&bytes), None, "{place} of {length}");
     }
 }

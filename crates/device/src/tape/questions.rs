@@ -9,6 +9,7 @@
 use super::Tape;
 use super::raw::{MtOperation, QuestionError};
 use super::scsi::alert::{self, Alert};
+use super::scsi::attribute::{ATTRIBUTE_BYTES_MAX, CartridgeMemory, READ_ATTRIBUTES};
 use super::scsi::inquiry::{self, Inquiry};
 use super::scsi::log::{self, SequentialAccess, VolumeStatistics};
 use super::scsi::mode::{self, Compression, ModeHeader};
@@ -169,6 +170,14 @@ impl Tape {
     pub fn volume_statistics(&mut self) -> Result<VolumeStatistics, QuestionError> {
         let answer = self.ask(&log::sense(log::VOLUME_PAGE), log::LOG_BYTES_MAX)?;
         VolumeStatistics::parse(&answer)
+    }
+
+    /// What the memory chip of the cartridge says.
+    ///
+    /// # Errors
+    /// When the drive does not answer, or cannot read it.
+    pub fn cartridge_memory(&mut self) -> Result<CartridgeMemory, QuestionError> {
+        CartridgeMemory::parse(&self.ask(&READ_ATTRIBUTES, ATTRIBUTE_BYTES_MAX)?)
     }
 
     /// Position of the tape, and whether its end is near, as the drive reports it.

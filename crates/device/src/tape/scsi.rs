@@ -8,6 +8,7 @@
 //! log pages of sequential-access devices), T10.
 
 pub mod alert;
+pub mod attribute;
 pub mod inquiry;
 pub mod log;
 pub mod mode;

@@ -230,14 +230,35 @@ impl TapeParameters {
         u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
+    /// Time to wind from the beginning of the tape to a place, in native bytes from the beginning
+    /// of the medium. Places of different wraps with the same time lie side by side.
+    pub fn along_ns(&self, bytes: u64) -> u64 {
+        self.longitudinal_ns(u128::from(bytes) * u128::from(BILLION))
+    }
+
+    /// Nanoseconds from one place to another by the quicker way: winding, or, to a place further
+    /// on, reading what lies between at the highest speed. Both in native bytes.
+    pub fn reaching_ns(&self, from_bytes: u64, to_bytes: u64) -> u64 {
+        let wound = self.winding_ns(from_bytes, to_bytes);
+        match to_bytes.checked_sub(from_bytes) {
+            Some(between) => wound.min(self.reading_ns(between)),
+            None => wound,
+        }
+    }
+
+    /// Nanoseconds to read so many native bytes at the highest speed, changes of direction not
+    /// counted.
+    pub fn reading_ns(&self, bytes: u64) -> u64 {
+        super::super::transfer_ns(bytes, self.highest_bytes_per_second())
+    }
+
     /// Nanoseconds to wind from one place to another and to settle there, both in native bytes from
     /// the beginning of the medium.
     pub fn winding_ns(&self, from_bytes: u64, to_bytes: u64) -> u64 {
         if from_bytes == to_bytes {
             return 0;
         }
-        let at = |bytes: u64| self.longitudinal_ns(u128::from(bytes) * u128::from(BILLION));
-        at(from_bytes).abs_diff(at(to_bytes)) + self.settle_ns.value
+        self.along_ns(from_bytes).abs_diff(self.along_ns(to_bytes)) + self.settle_ns.value
     }
 
     /// Sets a parameter by the name that [`rows`](Self::rows) shows; false if there is none.

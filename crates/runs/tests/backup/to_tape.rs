@@ -95,8 +95,8 @@ fn destination(
     changer: impl VolumeChanger + 'static,
 ) -> Destination {
     let changer = Arc::new(Mutex::new(changer));
-    let (drive, media) = (Arc::new(drive), Default::default());
-    Destination::Tape(TapeDestination { drive, options, changer, media })
+    let (drive, media, memory) = (Arc::new(drive), Default::default(), Default::default());
+    Destination::Tape(TapeDestination { drive, options, changer, media, memory })
 }
 
 /// The same backup to a tape.

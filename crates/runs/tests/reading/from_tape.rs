@@ -6,6 +6,7 @@ mod damage;
 mod foreign;
 pub mod harness;
 mod hostile;
+mod known_media;
 mod mishaps;
 mod motions;
 mod sets;

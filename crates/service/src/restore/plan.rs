@@ -19,7 +19,7 @@ use model::tape::parameters::TapeParameters;
 use runs::restore::{ChainReads, LostParts, SetReads, chain_reads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tapeset::WantedBlocks;
+use tapeset::{HELD_BYTES_MAX, TapeStands, WantedBlocks, is_read_through, reading_order};
 
 use super::{RestoreRequest, options};
 use crate::Answer;
@@ -30,8 +30,6 @@ use crate::virtual_drive::VirtualDrive;
 
 /// Blocks that the model reads one by one; of longer reads it takes several at once.
 const STEPS_MAX: u64 = 200_000;
-/// Blocks up to which the drive reads on to a place, as the restore does.
-const READ_THROUGH_BLOCKS: u64 = 8;
 
 /// What a restore from tape needs.
 #[derive(Clone, Debug)]
@@ -184,38 +182,38 @@ fn timed_drive(path: &Path, drive: &dyn TapeDrive) -> Option<TimedDrive> {
 fn steps(reads: &ChainReads, drive: Option<&TimedDrive>) -> Vec<PlannedMedium> {
     let mut steps: Vec<PlannedMedium> = Vec::new();
     let mut clock = drive.map(Clock::new);
+    let mut in_drive: Option<[u8; 16]> = None;
     for SetReads { name, blocks, .. } in &reads.sets {
-        // Each set is opened with a look at the label of the medium in the drive.
-        let mut is_opened = false;
-        for wanted in blocks.iter().flatten() {
+        let blocks = blocks.as_deref().unwrap_or_default();
+        let stands = in_drive.map(|medium| {
+            let block_bytes = blocks.first().map_or(1, |first| first.block_bytes.max(1));
+            let object = clock.as_ref().map(|clock| clock.position_bytes() / block_bytes);
+            TapeStands { medium, object }
+        });
+        let motion = drive.map(|drive| &drive.parameters);
+        for number in reading_order(blocks, stands, motion, HELD_BYTES_MAX) {
+            let wanted = &blocks[number];
             let medium = hex(&wanted.medium);
             let is_next = steps.last().is_none_or(|step| step.medium != medium);
-            if let Some(clock) = &mut clock {
-                // A set is opened with a look at whatever medium is in the drive.
-                if !is_opened {
-                    clock.look_at_label(wanted.block_bytes);
-                }
-                if is_next && let Some(before) = steps.last_mut() {
-                    let looked = clock.passed_seconds();
-                    before.seconds = before.seconds.map(|seconds| seconds + looked);
-                    clock.change();
-                    clock.look_at_label(wanted.block_bytes);
-                }
-                clock.read(wanted);
-            }
-            is_opened = true;
+            in_drive = Some(wanted.medium);
             if is_next {
+                // The tape of another medium is at its beginning, where its first label is.
+                if let Some(clock) = clock.as_mut().filter(|_| !steps.is_empty()) {
+                    clock.change();
+                    clock.take(1, wanted.block_bytes);
+                }
                 let (sets, bytes, places, seconds) =
                     (Vec::new(), 0, 0, clock.as_ref().map(|_| 0.0));
                 steps.push(PlannedMedium { medium, sets, bytes, places, seconds });
             }
+            let is_wound = clock.as_mut().is_none_or(|clock| clock.read(wanted));
             let Some(step) = steps.last_mut() else { continue };
             let set = PlannedSet { name: name.clone(), volume: wanted.volume };
             if !step.sets.contains(&set) {
                 step.sets.push(set);
             }
             step.bytes += wanted.blocks * wanted.block_bytes;
-            step.places += 1;
+            step.places += u64::from(is_wound || is_next);
             if let (Some(seconds), Some(clock)) = (&mut step.seconds, &mut clock) {
                 *seconds += clock.passed_seconds();
             }
@@ -250,22 +248,23 @@ impl Clock {
         self.told_ns = self.now_ns;
     }
 
-    /// Winds to the beginning and reads the first label.
-    fn look_at_label(&mut self, block_bytes: u64) {
-        self.now_ns = self.model.rewind(self.now_ns);
-        self.take(1, block_bytes);
+    /// Bytes from the beginning of the medium to the tape's position.
+    fn position_bytes(&self) -> u64 {
+        self.model.position_bytes()
     }
 
-    fn read(&mut self, wanted: &WantedBlocks) {
+    /// Goes to the blocks and reads them. Whether the tape was wound there, and not read on to.
+    fn read(&mut self, wanted: &WantedBlocks) -> bool {
         let at = self.model.position_bytes();
         let place = wanted.first.unwrap_or(0) * wanted.block_bytes;
-        let near = READ_THROUGH_BLOCKS * wanted.block_bytes;
-        if place < at || place > at + near {
-            self.now_ns = self.model.locate(self.now_ns, place);
-        } else {
+        let is_read_on = place >= at && is_read_through(self.model.parameters(), at, place);
+        if is_read_on {
             self.take((place - at) / wanted.block_bytes, wanted.block_bytes);
+        } else {
+            self.now_ns = self.model.locate(self.now_ns, place);
         }
         self.take(wanted.blocks, wanted.block_bytes);
+        !is_read_on
     }
 
     /// Reads blocks; of very many, several at once.

@@ -5,8 +5,9 @@
 
 use device::tape::raw::QuestionError;
 
+use super::check::NOT_READY;
 use super::drive::{Check, Drive, ILLEGAL_REQUEST, Space};
-use super::faults::{Answers, CompressionSwitch};
+use super::faults::{Answers, CartridgeMemories, CompressionSwitch};
 
 const TEST_UNIT_READY: u8 = 0x00;
 const REQUEST_SENSE: u8 = 0x03;
@@ -17,6 +18,7 @@ const MODE_SENSE_6: u8 = 0x1a;
 const READ_POSITION: u8 = 0x34;
 const LOG_SENSE: u8 = 0x4d;
 const MODE_SENSE_10: u8 = 0x5a;
+const READ_ATTRIBUTE: u8 = 0x8c;
 
 impl Drive {
     /// Executes `command` and puts the answer at the start of `data`; returns its length.
@@ -88,6 +90,12 @@ impl Drive {
             }
             READ_POSITION => Ok((self.position_data(command[1] & 0x1f)?, usize::MAX)),
             LOG_SENSE => Ok((self.log_page(command[2] & 0x3f)?, length_16(7))),
+            // Allocation length in 32 bits; only values are told.
+            READ_ATTRIBUTE if command[1] & 0x1f == 0 => {
+                let first = u16::from_be_bytes([command[8], command[9]]);
+                let length = [command[10], command[11], command[12], command[13]];
+                Ok((self.attributes(first)?, u32::from_be_bytes(length) as usize))
+            }
             _ => Err(Check::of(ILLEGAL_REQUEST, 0x20, 0x00)),
         }
     }
@@ -211,6 +219,48 @@ impl Drive {
         let capacity = megabytes(cartridge.capacity_bytes()).to_be_bytes();
         let used = megabytes(cartridge.used_bytes()).to_be_bytes();
         [parameter(0x0000, &[1]), parameter(0x0016, &capacity), parameter(0x0017, &used)].concat()
+    }
+
+    /// Attributes of the cartridge from `first` on (SPC-4, 7.4.2).
+    fn attributes(&mut self, first: u16) -> Result<Vec<u8>, Check> {
+        if self.settings.cartridge_memory == CartridgeMemories::Unread {
+            return Err(Check::of(ILLEGAL_REQUEST, 0x20, 0x00));
+        }
+        let Some(cartridge) = self.cartridge().filter(|_| self.is_loaded()) else {
+            return Err(Check::of(NOT_READY, 0x3a, 0x00));
+        };
+        let mut medium = cartridge.lock();
+        let megabytes = |bytes: u64| (bytes / 1_000_000).to_be_bytes();
+        let capacity = medium.settings.capacity_bytes;
+        let used = medium.bytes_before(medium.len());
+        let serial = device::tape::scsi::attribute::SERIAL_NUMBER;
+        let reference = device::tape::scsi::attribute::CHANGE_REFERENCE;
+        let mut attributes = vec![
+            (0x0000, megabytes(capacity.saturating_sub(used)).to_vec()),
+            (0x0001, megabytes(capacity).to_vec()),
+        ];
+        if first <= reference {
+            attributes.push((reference, medium.read_change_reference().to_be_bytes().to_vec()));
+        }
+        let mut text = Vec::new();
+        push_text(&mut text, &medium.chip.serial_text(), 32);
+        attributes.push((serial, text));
+        if let Some(barcode) = &medium.chip.barcode {
+            let mut text = Vec::new();
+            push_text(&mut text, barcode, 32);
+            attributes.push((device::tape::scsi::attribute::BARCODE, text));
+        }
+        let mut data = vec![0; 4];
+        for (identifier, value) in attributes.iter().filter(|(identifier, _)| *identifier >= first)
+        {
+            data.extend(identifier.to_be_bytes());
+            data.push(0x80);
+            data.extend((value.len() as u16).to_be_bytes());
+            data.extend(value);
+        }
+        let length = (data.len() as u32 - 4).to_be_bytes();
+        data[..4].copy_from_slice(&length);
+        Ok(data)
     }
 
     fn log_page(&mut self, page: u8) -> Result<Vec<u8>, Check> {

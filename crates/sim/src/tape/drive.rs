@@ -81,6 +81,7 @@ impl Drive {
 
     /// A cartridge is inserted; the drive loads it.
     pub(super) fn insert(&mut self, cartridge: Cartridge) {
+        cartridge.lock().read_change_reference();
         self.cartridge = Some(cartridge);
         self.loaded = true;
         self.position = 0;

@@ -36,6 +36,16 @@ pub enum Answers {
     Unreachable,
 }
 
+/// Whether a drive reads the memory chip of a cartridge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CartridgeMemories {
+    /// It answers READ ATTRIBUTE.
+    #[default]
+    Read,
+    /// It does not know that command.
+    Unread,
+}
+
 /// What a drive does when compression is switched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompressionSwitch {

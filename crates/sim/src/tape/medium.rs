@@ -9,6 +9,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::failures::lock;
+use device::tape::scsi::attribute::CartridgeMemory;
 
 use super::faults::Faults;
 
@@ -47,6 +48,42 @@ impl Default for CartridgeSettings {
     }
 }
 
+/// The memory chip of a cartridge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chip {
+    /// By its maker.
+    pub(super) serial: [u8; 16],
+    /// Volume change reference: another number after each first write since it was read.
+    pub(super) change_reference: u32,
+    /// What is printed on the cartridge.
+    pub(super) barcode: Option<String>,
+    /// Nothing was written since the number was read, or since the cartridge was loaded.
+    is_as_read: bool,
+}
+
+impl Chip {
+    /// The chip of a cartridge with this serial number.
+    pub(super) fn new(serial: [u8; 16], change_reference: u32) -> Chip {
+        Chip { serial, change_reference, barcode: None, is_as_read: true }
+    }
+
+    /// The serial number as hosts get it.
+    pub(super) fn serial_text(&self) -> String {
+        self.serial.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// With what is printed on the cartridge.
+    pub(super) fn with_barcode(self, barcode: Option<String>) -> Chip {
+        Chip { barcode, ..self }
+    }
+
+    /// The chip of a new cartridge.
+    pub(super) fn of_new_cartridge() -> Chip {
+        // Without random numbers all are alike, as without the command.
+        Chip::new(base::random::id().unwrap_or_default(), 1)
+    }
+}
+
 /// The content of a medium, object by object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Object {
@@ -63,7 +100,8 @@ pub struct Cartridge {
 impl Cartridge {
     /// An empty cartridge, kept in memory.
     pub fn blank(settings: CartridgeSettings) -> Cartridge {
-        Cartridge::with_storage(settings, Vec::new(), Box::new(MemoryStorage::default()))
+        let storage = Box::new(MemoryStorage::default());
+        Cartridge::with_storage(settings, Chip::of_new_cartridge(), Vec::new(), storage)
     }
 
     /// An empty cartridge of that capacity, kept in memory; otherwise like
@@ -78,12 +116,13 @@ impl Cartridge {
 
     pub(super) fn with_storage(
         settings: CartridgeSettings,
+        chip: Chip,
         entries: Vec<Entry>,
         storage: Box<dyn Storage>,
     ) -> Cartridge {
         let synchronised = entries.len();
-        let faults = Faults::default();
-        let medium = Medium { settings, entries, storage, synchronised, faults, trouble: None };
+        let (faults, trouble) = (Faults::default(), None);
+        let medium = Medium { settings, chip, entries, storage, synchronised, faults, trouble };
         Cartridge { medium: Arc::new(Mutex::new(medium)) }
     }
 
@@ -138,6 +177,16 @@ impl Cartridge {
     /// Native bytes that fit.
     pub fn capacity_bytes(&self) -> u64 {
         self.lock().settings.capacity_bytes
+    }
+
+    /// What its chip says, without a drive that reads it.
+    pub fn memory(&self) -> CartridgeMemory {
+        let medium = self.lock();
+        CartridgeMemory {
+            serial: Some(medium.chip.serial_text()),
+            change_reference: Some(medium.chip.change_reference),
+            barcode: medium.chip.barcode.clone(),
+        }
     }
 
     /// Native bytes before the end from which on the drive warns.
@@ -238,6 +287,10 @@ pub(super) trait Storage: Send {
     fn read(&mut self, number: u64, bytes: &mut [u8]) -> io::Result<()>;
     /// Returns when all objects would survive a power cut.
     fn synchronise(&mut self) -> io::Result<()>;
+    /// Keeps the chip's volume change reference.
+    fn keep_change_reference(&mut self, _reference: u32) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What is known of an object without reading it.
@@ -253,6 +306,7 @@ pub(super) struct Entry {
 pub(super) struct Medium {
     pub(super) settings: CartridgeSettings,
     pub(super) faults: Faults,
+    pub(super) chip: Chip,
     entries: Vec<Entry>,
     storage: Box<dyn Storage>,
     /// Objects before this one are on the medium for good; the others are in the drive's buffer.
@@ -306,6 +360,7 @@ impl Medium {
         native_bytes: u32,
         packing: Packing,
     ) -> io::Result<()> {
+        self.changes()?;
         let appended = self.storage.append(object, native_bytes, packing);
         self.note(appended)?;
         let end_bytes = self.bytes_before(self.len()) + u64::from(native_bytes);
@@ -319,12 +374,29 @@ impl Medium {
 
     pub(super) fn truncate(&mut self, number: u64) -> io::Result<()> {
         if number < self.len() {
+            self.changes()?;
             let truncated = self.storage.truncate(number);
             self.note(truncated)?;
             self.entries.truncate(number as usize);
             self.synchronised = self.synchronised.min(self.entries.len());
         }
         Ok(())
+    }
+
+    /// The volume change reference, which the next write changes from now on.
+    pub(super) fn read_change_reference(&mut self) -> u32 {
+        self.chip.is_as_read = true;
+        self.chip.change_reference
+    }
+
+    /// What is on the medium is about to change (SPC-4, 7.4.2.2.8).
+    fn changes(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.chip.is_as_read) {
+            return Ok(());
+        }
+        self.chip.change_reference = self.chip.change_reference.wrapping_add(1).max(1);
+        let kept = self.storage.keep_change_reference(self.chip.change_reference);
+        self.note(kept)
     }
 
     pub(super) fn synchronise(&mut self) -> io::Result<()> {

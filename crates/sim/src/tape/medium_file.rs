@@ -3,8 +3,8 @@
 //! A head of 4,096 bytes has the cartridge's properties; one record for each object follows:
 //!
 //! ```text
-//! head      magic 8 | version 4 | density 1 | zero 3 | capacity 8 | early warning 8 | zero ...
-//!           | xxh3 of all before 8
+//! head      magic 8 | version 4 | density 1 | zero 3 | capacity 8 | early warning 8
+//!           | serial number 16 | volume change reference 4 | zero ... | xxh3 of all before 8
 //! record    magic 4 | block length 4 (0xffffffff: a filemark) | native bytes 4
 //!           | length of the zstd frame 4 (0: the block as it came) | number 8
 //!           | xxh3 of what is stored 8 | xxh3 of all before 8 | block or frame
@@ -15,6 +15,9 @@
 //! truncates the file first. So a killed process leaves whole records and at most one torn one,
 //! which the next opening cuts off. A synchronising filemark waits for the disk; a power cut only
 //! damages records after the last of those, and checksums find them.
+//!
+//! Serial number and volume change reference are the cartridge's memory chip. The head is written
+//! again, in one piece, when the reference changes.
 //!
 //! A block that shrinks is stored as a frame ([`packing`]). Files of version 1 have no frames, and
 //! new blocks in them are stored unpacked.
@@ -36,11 +39,13 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use twox_hash::XxHash3_64;
 
-use super::medium::{Cartridge, CartridgeSettings, Entry, ObjectRef, Packing, Protection, Storage};
+use super::medium::{
+    Cartridge, CartridgeSettings, Chip, Entry, ObjectRef, Packing, Protection, Storage,
+};
 use packing::Packer;
 use record::{
-    Content, HEAD_BYTES, HeadError, RECORD_BYTES, Record, Version, decode_head, decode_record,
-    encode_head, encode_record,
+    Content, HEAD_BYTES, Head, HeadError, RECORD_BYTES, Record, Version, decode_head,
+    decode_record, encode_head, encode_record,
 };
 
 /// Why a medium file cannot be used.
@@ -134,27 +139,32 @@ impl Cartridge {
         let length = status.len();
         if length == 0 {
             let version = Version::Packed;
-            let head = encode_head(&settings, version);
-            file.write_all_at(&head, 0).map_err(at(0))?;
+            let chip = Chip::of_new_cartridge().with_barcode(barcode(path));
+            file.write_all_at(&encode_head(&settings, &chip, version), 0).map_err(at(0))?;
             file.sync_all().map_err(at(0))?;
-            let storage = FileStorage::new(file, version, vec![HEAD_BYTES as u64]);
-            return Ok(Cartridge::with_storage(settings, Vec::new(), Box::new(storage)));
+            let head = Head { settings: settings.clone(), chip: Some(chip.clone()), version };
+            let storage = FileStorage::new(file, head, vec![HEAD_BYTES as u64]);
+            return Ok(Cartridge::with_storage(settings, chip, Vec::new(), Box::new(storage)));
         }
         let mut head = [0; HEAD_BYTES];
         if length < HEAD_BYTES as u64 {
             return Err(MediumFileError::Foreign { path: path.to_owned() });
         }
         file.read_exact_at(&mut head, 0).map_err(at(0))?;
-        let (settings, version) = decode_head(&head).map_err(|error| refused(path, error))?;
+        let head = decode_head(&head).map_err(|error| refused(path, error))?;
+        let (version, settings) = (head.version, head.settings.clone());
         let settings = CartridgeSettings { protection, ..settings };
+        let chip = head.chip.clone().unwrap_or_else(Chip::of_new_cartridge);
+        let chip = chip.with_barcode(barcode(path));
         let scan = scan(&file, version, length).map_err(|(offset, source)| at(offset)(source))?;
         let end = *scan.offsets.last().expect("offsets has the end of the last record");
         if protection == Protection::Writable && end < length {
             // A torn record of a killed process.
             file.set_len(end).map_err(at(end))?;
         }
-        let storage = FileStorage::new(file, version, scan.offsets);
-        Ok(Cartridge::with_storage(settings, scan.entries, Box::new(storage)))
+        let head = Head { chip: Some(chip.clone()), ..head };
+        let storage = FileStorage::new(file, head, scan.offsets);
+        Ok(Cartridge::with_storage(settings, chip, scan.entries, Box::new(storage)))
     }
 }
 
@@ -178,10 +188,21 @@ pub fn room_for_medium(path: &Path) -> Option<u64> {
     Some(room(&File::open(path).ok()?).ok()?.0)
 }
 
+/// Longest barcode of the standard (SPC-4, 7.4.2.4.8).
+const BARCODE_BYTES_MAX: usize = 32;
+
+/// The barcode: what the file is called, without the end of its name.
+fn barcode(path: &Path) -> Option<String> {
+    let name = path.file_stem()?.to_str()?;
+    let is_barcode =
+        name.len() <= BARCODE_BYTES_MAX && name.bytes().all(|it| it.is_ascii_graphic());
+    is_barcode.then(|| name.to_owned())
+}
+
 /// Blocks in a file.
 struct FileStorage {
     file: File,
-    version: Version,
+    head: Head,
     /// Offsets of the records; the last is the end of the file.
     offsets: Vec<u64>,
     packer: Packer,
@@ -193,10 +214,10 @@ struct FileStorage {
 }
 
 impl FileStorage {
-    fn new(file: File, version: Version, offsets: Vec<u64>) -> FileStorage {
+    fn new(file: File, head: Head, offsets: Vec<u64>) -> FileStorage {
         let (stored, whole) = (Vec::new(), Vec::new());
         let (packer, looked_for_bytes) = (Packer::new(), 0);
-        FileStorage { file, version, offsets, packer, looked_for_bytes, stored, whole }
+        FileStorage { file, head, offsets, packer, looked_for_bytes, stored, whole }
     }
 
     /// Makes sure that the disk keeps its reserve after a record of this size. Other programs write
@@ -254,7 +275,7 @@ impl Storage for FileStorage {
             ObjectRef::Filemark => (Content::Filemark, &[][..]),
             ObjectRef::Block(block) => {
                 let length = block.len() as u32;
-                let is_tried = packing == Packing::Shrink && self.version == Version::Packed;
+                let is_tried = packing == Packing::Shrink && self.head.version == Version::Packed;
                 match is_tried.then(|| self.packer.pack(block)).flatten() {
                     Some(frame) => (Content::Packed { length, stored: frame.len() as u32 }, frame),
                     None => (Content::Plain(length), block),
@@ -288,7 +309,7 @@ impl Storage for FileStorage {
 
     fn read(&mut self, number: u64, bytes: &mut [u8]) -> io::Result<()> {
         let begin = self.offsets[number as usize];
-        let record = read_record(&self.file, self.version, begin)?;
+        let record = read_record(&self.file, self.head.version, begin)?;
         let record = record.ok_or(io::ErrorKind::InvalidData)?;
         let length = record.content.block_bytes().unwrap_or(0) as usize;
         match bytes.len().cmp(&length) {
@@ -308,6 +329,13 @@ impl Storage for FileStorage {
 
     fn synchronise(&mut self) -> io::Result<()> {
         self.file.sync_data()
+    }
+
+    fn keep_change_reference(&mut self, reference: u32) -> io::Result<()> {
+        let Some(chip) = &mut self.head.chip else { return Ok(()) };
+        chip.change_reference = reference;
+        let head = encode_head(&self.head.settings, chip, self.head.version);
+        self.file.write_all_at(&head, 0)
     }
 }
 

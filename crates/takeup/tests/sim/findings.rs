@@ -83,6 +83,9 @@ fn no_time_of_a_backup_to_tape_is_lost() {
         let backup = |format: &[&str]| {
             let mut command = takeup();
             command.arg("backup").arg(&file).args(["--ring", "32M", "--to"]).arg(drive.tape());
+            // What is known of the tape is forgotten each time.
+            let state = tempfile::tempdir().unwrap();
+            command.env("XDG_STATE_HOME", state.path());
             let output = command.args(format).output().unwrap();
             assert!(output.status.success(), "{output:?}");
             String::from_utf8(output.stdout).unwrap()
@@ -142,7 +145,10 @@ fn winding_for_a_restore_is_told() {
         .unwrap();
     }
     let takeup_on = |command: &str, more: &[&std::path::Path]| {
+        // What is known of the tape is forgotten each time.
+        let state = tempfile::tempdir().unwrap();
         let mut it = takeup();
+        it.env("XDG_STATE_HOME", state.path());
         document(it.args([command, "--json", "-q"]).args(more).current_dir(drive.folder()))
     };
     let (tape, here) = (drive.tape(), std::path::Path::new("tree"));

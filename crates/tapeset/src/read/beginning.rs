@@ -146,9 +146,9 @@ fn last_files(
     cancel: &Cancel,
 ) -> Result<Met, TapeReadFailure> {
     let mut met = Met::Other;
-    let mut walk = Walk::new(blocks, cancel)?;
+    let mut walk = Walk::new(blocks, cancel, None)?;
     let files = if search == Search::Everywhere { u32::MAX } else { LAST_FILES };
-    let label = walk.last_file_of(files, |bytes, file| {
+    let label = walk.last_file_of(blocks, files, |bytes, file| {
         if let (Met::Other, found) = (&met, index_at_front(bytes, file)) {
             met = found;
         }

@@ -8,8 +8,11 @@
 use archive::label::{Label, hex};
 use std::time::Instant;
 
-use device::tape::{BlockMode, Tape, TapeError, TapeRead};
+use device::tape::scsi::attribute::CartridgeMemory;
+use device::tape::{BlockMode, QuestionError, Tape, TapeError, TapeRead};
 use flow::cancel::Cancel;
+use model::tape::generation::Generation;
+use model::tape::parameters::TapeParameters;
 
 use super::failure::TapeReadFailure;
 use super::label_reader;
@@ -54,6 +57,8 @@ pub(super) struct BlockReader {
     tape: Tape,
     /// Position of the next object; `None` if unknown.
     here: Option<Spot>,
+    /// The file in which the tape was when it was opened, also where the block is not known.
+    file: Option<u32>,
     identity: Option<Identity>,
     /// Bytes of a block, if the drive has fixed blocks only.
     fixed_bytes: Option<u32>,
@@ -100,8 +105,9 @@ impl BlockReader {
             },
         };
         let here = place::ask(&mut tape);
+        let file = tape.status().ok().and_then(|status| status.file_number);
         let (identity, bad_in_a_row, totals) = (None, 0, Totals::default());
-        BlockReader { tape, here, identity, fixed_bytes, bad_in_a_row, totals }
+        BlockReader { tape, here, file, identity, fixed_bytes, bad_in_a_row, totals }
     }
 
     /// Bytes of every block, if the drive reads no others.
@@ -119,12 +125,30 @@ impl BlockReader {
         self.tape.statistics()
     }
 
+    /// What the chip of the cartridge says. Only where the tape does not stream.
+    pub fn cartridge_memory(&mut self) -> Result<CartridgeMemory, QuestionError> {
+        self.tape.cartridge_memory()
+    }
+
+    /// How the drive moves, by its generation and maker.
+    pub fn motion(&mut self) -> Option<TapeParameters> {
+        let generation = Generation::of_density(self.tape.status().ok()?.density)?;
+        let product = self.tape.inquiry().map(|names| names.product).unwrap_or_default();
+        Some(TapeParameters::of(generation.in_drive(&product)))
+    }
+
     /// Position of the next object, if known.
     pub fn here(&self) -> Option<Spot> {
         self.here
     }
 
-    /// The same with the absolute number, if the drive knows it. Sends a command.
+    /// The file in which the tape stood when it was opened, if known.
+    pub fn opened_in(&self) -> Option<u32> {
+        self.file
+    }
+
+    /// The same as [`Self::here`], with the absolute number, if the drive knows it. Sends a
+    /// command.
     pub fn here_with_number(&mut self) -> Spot {
         let mut here = self.here.unwrap_or_default();
         if here.absolute.is_none() {
@@ -207,10 +231,13 @@ impl BlockReader {
         scratch: &mut [u8],
         cancel: &Cancel,
     ) -> Result<bool, TapeReadFailure> {
-        let is_near = |here: Spot| {
-            let in_this_file = here.file == to.file && here.block <= to.block;
-            let at_next_file = here.file + 1 == to.file && to.block == 0;
-            (in_this_file && to.block - here.block <= blocks_max) || at_next_file
+        let is_near = |here: Spot| match (here.absolute, to.absolute) {
+            (Some(now), Some(there)) if now <= there => there - now <= blocks_max,
+            _ => {
+                let in_this_file = here.file == to.file && here.block <= to.block;
+                let at_next_file = here.file + 1 == to.file && to.block == 0;
+                (in_this_file && to.block - here.block <= blocks_max) || at_next_file
+            }
         };
         for _ in 0..=blocks_max {
             let Some(here) = self.here.filter(|here| is_near(*here)) else { break };

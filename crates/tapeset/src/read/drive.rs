@@ -6,19 +6,25 @@
 //! times.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Instant;
 
-use archive::label::{LabelError, hex};
+use archive::label::{Label, LabelError, LabelKind, hex};
 use base::failures::lock;
 use device::tape::drive::{Access, OpenError};
 use device::tape::raw::Statistics;
+use device::tape::scsi::attribute::CartridgeMemory;
 use flow::cancel::Cancel;
+use model::tape::parameters::TapeParameters;
 
 use super::beginning::{self, Beginning, Search};
 use super::blocks::{BlockReader, Identity, Totals};
 use super::failure::TapeReadFailure;
+use super::index_segment::TapeIndex;
+use super::label_reader::{Opening, read_opening};
 use super::origin::TapeOrigin;
-use super::walk::{SetHere, Walk};
+use super::place::Spot;
+use super::walk::{LabelledFile, LastFile, SetHere, directory_behind};
 use crate::change::{CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumePurpose, VolumeRequest};
 
 /// Most missing labels that are reported.
@@ -54,7 +60,7 @@ pub(super) enum Brought {
 
 /// The drive.
 pub(super) struct LoadedDrive {
-    origin: TapeOrigin,
+    pub(super) origin: TapeOrigin,
     pub cancel: Cancel,
     blocks: Option<BlockReader>,
     /// Counts of media that are no longer in the drive.
@@ -68,6 +74,14 @@ pub(super) struct LoadedDrive {
     pub changes: u32,
     /// Time of these changes, in nanoseconds.
     pub change_ns: u64,
+    /// All sets on it, newest first, once they are known.
+    pub(super) sets: Option<Vec<SetHere>>,
+    /// The last file on it that begins with a label, once it is known.
+    pub(super) last_file: Option<LastFile>,
+    /// Whether its chip says that nothing was written to it since it was noted.
+    pub is_as_noted: bool,
+    /// How the drive moves, once that was asked.
+    motion: Option<Option<Arc<TapeParameters>>>,
     /// Volumes that are not available.
     without: BTreeSet<u32>,
     /// Damage on all media.
@@ -78,9 +92,13 @@ impl LoadedDrive {
     pub fn new(origin: TapeOrigin, cancel: Cancel) -> LoadedDrive {
         LoadedDrive {
             without: origin.without_volumes.iter().copied().collect(),
+            motion: origin.motion.clone().map(Some),
             origin,
             cancel,
             blocks: None,
+            sets: None,
+            last_file: None,
+            is_as_noted: false,
             before: Totals::default(),
             opened: None,
             read_ns: None,
@@ -115,6 +133,9 @@ impl LoadedDrive {
     /// Closes the drive.
     pub fn close(&mut self) {
         self.medium = None;
+        self.sets = None;
+        self.last_file = None;
+        self.is_as_noted = false;
         let Some(mut blocks) = self.blocks.take() else { return };
         if let (Some(opened), Some(now)) = (self.opened.take(), blocks.statistics()) {
             *self.read_ns.get_or_insert(0) += now.since(opened).read_ns;
@@ -168,12 +189,93 @@ impl LoadedDrive {
         }
     }
 
-    /// The part of a set on the volume in the drive.
-    pub fn find_set(&mut self, set: [u8; 16]) -> Result<Option<SetHere>, TapeReadFailure> {
+    /// Finds out which medium is in the drive without winding to its beginning: by its chip, or by
+    /// a label near where the tape stands. False if neither says so; the tape is anywhere then.
+    pub fn recognise(&mut self) -> Result<bool, TapeReadFailure> {
+        Ok(self.medium.is_some() || self.recognise_by_chip()? || self.recognise_by_label()?)
+    }
+
+    /// Whether the chip is that of a medium which is as it was noted.
+    fn recognise_by_chip(&mut self) -> Result<bool, TapeReadFailure> {
+        let Some(memory) = self.chip()? else { return Ok(false) };
+        let Some(known) = self.origin.memory.medium(&memory) else { return Ok(false) };
+        let Some(oldest) = known.sets.last() else { return Ok(false) };
+        let identity = Identity { label: oldest.first.spot, medium: known.medium };
+        self.blocks()?.identify(identity);
+        self.medium = Some(known.medium);
+        self.sets = Some(known.sets);
+        self.is_as_noted = true;
+        Ok(true)
+    }
+
+    /// What the chip says, where there is something to compare it with.
+    pub(super) fn chip(&mut self) -> Result<Option<CartridgeMemory>, TapeReadFailure> {
+        if self.origin.memory.0.is_none() {
+            return Ok(None);
+        }
+        match self.blocks()?.cartridge_memory() {
+            Ok(memory) => Ok(Some(memory)),
+            Err(error) => {
+                // The driver has missed the notice, and learns of it when it opens the drive.
+                if error.is_attention() {
+                    self.close();
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether a label near where the tape stands says which medium it is. At the beginning of the
+    /// medium nothing is read: that is [`Self::beginning`]'s.
+    fn recognise_by_label(&mut self) -> Result<bool, TapeReadFailure> {
         let cancel = self.cancel.clone();
-        let is_it = |here: &SetHere| here.first.label.set == set;
-        let sets = Walk::new(self.blocks()?, &cancel)?.sets(is_it)?;
-        Ok(sets.last().copied().filter(is_it))
+        let blocks = self.blocks()?;
+        let place = blocks.opened_in().map(|file| (file, blocks.here().map(|here| here.block)));
+        let Some((file, block)) = place.filter(|place| *place != (0, Some(0))) else {
+            return Ok(false);
+        };
+        match near_label(blocks, file, block, &cancel) {
+            Ok(Some(((found, directory), is_last))) => {
+                blocks.identify(Identity { label: found.spot, medium: found.label.medium });
+                self.medium = Some(found.label.medium);
+                self.last_file = is_last.then_some((found, directory));
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(TapeReadFailure::Stopped(stopped)) => Err(stopped.into()),
+            // Whatever it is, the beginning of the medium shows it.
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// How the drive moves, if that is known.
+    pub fn motion(&mut self) -> Option<Arc<TapeParameters>> {
+        if self.motion.is_none() {
+            self.motion = Some(self.blocks().ok()?.motion().map(Arc::new));
+        }
+        self.motion.clone().flatten()
+    }
+
+    /// The copy of the index of the set that this label is of, if there is one and nothing in it
+    /// contradicts the label.
+    pub fn copy_of_index(&self, label: &Label) -> Option<TapeIndex> {
+        let agrees = |copy: &TapeIndex| {
+            let trailer = &copy.index.trailer;
+            let last = copy.extents.last().map_or(0, |extent| extent.segment);
+            let is_last =
+                label.kind == LabelKind::Data || last.checked_add(1) == Some(label.segment);
+            is_last
+                && trailer.block_bytes == label.block_bytes
+                && trailer.compression == label.compression
+        };
+        self.origin.memory.index(label.set).filter(agrees)
+    }
+
+    /// Keeps a copy of an index that was read.
+    pub fn keep_index(&self, set: [u8; 16], index: &TapeIndex) {
+        if index.set() == Some(set) {
+            self.origin.memory.keep(set, index);
+        }
     }
 
     /// Asks for a volume until it is in the drive.
@@ -239,18 +341,21 @@ impl LoadedDrive {
 
     /// Why the volume in the drive is not the one that the run needs; `None` if it is.
     fn look(&mut self, wanted: WantedVolume) -> Result<Option<Refused>, TapeReadFailure> {
-        let label = match self.beginning(Search::Nowhere)? {
-            Beginning::Ours { found, .. } => found.label,
-            Beginning::Foreign { .. } => return Ok(Some(Refused::Foreign)),
-            Beginning::Blank => return Ok(Some(Refused::Blank)),
+        let first = if self.recognise_by_chip()? {
+            None
+        } else {
+            match self.beginning(Search::Nowhere)? {
+                Beginning::Ours { found, .. } => Some(found.label),
+                Beginning::Foreign { .. } => return Ok(Some(Refused::Foreign)),
+                Beginning::Blank => return Ok(Some(Refused::Blank)),
+            }
         };
-        if wanted.medium == Some(label.medium) {
+        if wanted.medium.is_some() && wanted.medium == self.medium {
             return Ok(None);
         }
-        let found = if label.set == wanted.set {
-            Some(label.volume)
-        } else {
-            self.find_set(wanted.set)?.map(|here| here.first.label.volume)
+        let found = match first.filter(|label| label.set == wanted.set) {
+            Some(label) => Some(label.volume),
+            None => self.find_set(wanted.set)?.map(|here| here.first.label.volume),
         };
         let fits = |found| match wanted.which {
             Which::Exactly => found == wanted.volume && wanted.medium.is_none(),
@@ -261,6 +366,41 @@ impl LoadedDrive {
             Some(found) => Some(Refused::OtherVolume { found, wanted: wanted.volume }),
             None => Some(Refused::OtherSet),
         })
+    }
+}
+
+/// A label at the position, or at the front of the file that the tape is in, or of the last file if
+/// it is at the end of the data; and whether it is known to be the last one.
+fn near_label(
+    blocks: &mut BlockReader,
+    file: u32,
+    block: Option<u64>,
+    cancel: &Cancel,
+) -> Result<Option<(LastFile, bool)>, TapeReadFailure> {
+    let mut bytes = Vec::new();
+    let mut is_at_end = false;
+    if block == Some(0) {
+        let spot = blocks.here_with_number();
+        match read_opening(blocks, &mut bytes, cancel)? {
+            Opening::Label(label) => {
+                return Ok(Some(((LabelledFile { spot, label }, None), false)));
+            }
+            Opening::EndOfData => is_at_end = true,
+            _ => return Ok(None),
+        }
+    }
+    // The driver does not know the block where it was sent to the end of the data.
+    let before = block.is_none_or(|block| block == 0);
+    blocks.go_to(Spot::start_of(file.saturating_sub(u32::from(before)), None))?;
+    let spot = blocks.here_with_number();
+    match read_opening(blocks, &mut bytes, cancel)? {
+        Opening::Label(label) => {
+            let found = LabelledFile { spot, label };
+            let directory =
+                if is_at_end { directory_behind(blocks, found, &mut bytes, cancel)? } else { None };
+            Ok(Some(((found, directory), is_at_end)))
+        }
+        _ => Ok(None),
     }
 }
 

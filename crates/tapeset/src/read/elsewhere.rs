@@ -72,9 +72,12 @@ enum InDrive {
 
 /// Finds out which medium is in the drive. An empty drive is no failure: the medium is asked for.
 fn look_into(drive: &mut LoadedDrive) -> Result<InDrive, TapeReadFailure> {
-    match drive.beginning(Search::Nowhere) {
-        Ok(Beginning::Ours { .. }) => Ok(InDrive::Ours),
-        Ok(Beginning::Blank | Beginning::Foreign { .. })
+    let found = drive.recognise().and_then(|is_known| {
+        if is_known { Ok(None) } else { drive.beginning(Search::Nowhere).map(Some) }
+    });
+    match found {
+        Ok(None | Some(Beginning::Ours { .. })) => Ok(InDrive::Ours),
+        Ok(Some(Beginning::Blank | Beginning::Foreign { .. }))
         | Err(
             TapeReadFailure::Open(OpenError::NoMedium { .. } | OpenError::NotReady { .. })
             | TapeReadFailure::Label { .. },

@@ -52,11 +52,18 @@ impl TapeIndex {
         let Some(index) = IndexFile::alone(Arc::clone(&file), length_bytes) else {
             return Ok(None);
         };
-        let Some(set) = index.trailer.named.map(|named| named.set) else { return Ok(None) };
+        let named = index.trailer.named.map(|named| named.set);
+        // A set outside of chains is named where its parts are.
+        let Some(set) = named.or_else(|| first_of_extents(&index)) else { return Ok(None) };
         let extents = Arc::new(read_extents(&index, set, length_bytes));
         let stream_begins_bytes = ArchiveOffset::START;
         let index = TapeIndex { index, extents, file, length_bytes, stream_begins_bytes };
         Ok((!index.extents.is_empty()).then_some(index))
+    }
+
+    /// Id of the set; `None` if its locations are not known.
+    pub fn set(&self) -> Option<[u8; 16]> {
+        self.extents.first().map(|extent| extent.set)
     }
 
     /// The media of the set: the number of each volume, and the id of its medium. One that has
@@ -78,9 +85,26 @@ pub(super) enum Following {
     AnotherSet,
 }
 
+/// The index that begins at `at`: a copy that is at hand, or as it is read from the tape, which is
+/// kept then. `None` if too much of it is missing.
+pub(super) fn index_at(
+    drive: &mut LoadedDrive,
+    at: LabelledFile,
+    following: Following,
+) -> Result<Option<TapeIndex>, TapeReadFailure> {
+    if let Some(copy) = drive.copy_of_index(&at.label) {
+        return Ok(Some(copy));
+    }
+    let index = read_index(drive, at, following)?;
+    if let Some(index) = &index {
+        drive.keep_index(at.label.set, index);
+    }
+    Ok(index)
+}
+
 /// Reads the index that begins at `at`, over several volumes if needed. `None` if too much of it is
 /// missing.
-pub(super) fn read_index(
+fn read_index(
     drive: &mut LoadedDrive,
     at: LabelledFile,
     following: Following,
@@ -170,6 +194,12 @@ fn next_part(
     }
     let first = drive.find_set(set)?.map(|here| here.first);
     Ok(first.filter(|file| file.label.kind == LabelKind::Index))
+}
+
+/// The set of the first location.
+fn first_of_extents(index: &IndexFile) -> Option<[u8; 16]> {
+    let section = index.section(IndexSection::Extents).ok()?;
+    IndexReader::<ExtentRecord, _>::new(section).next()?.ok().map(|extent| extent.set)
 }
 
 fn read_extents(index: &IndexFile, set: [u8; 16], index_bytes: u64) -> Vec<ExtentRecord> {

@@ -2,7 +2,9 @@
 
 use super::index_segment::TapeIndex;
 use crate::change::VolumeChanger;
+use crate::known::Memory;
 use device::tape::drive::TapeDrive;
+use model::tape::parameters::TapeParameters;
 use std::fmt;
 use std::fs::File;
 use std::path::PathBuf;
@@ -24,6 +26,10 @@ pub struct TapeOrigin {
     pub known: Option<KnownIndex>,
     /// Asks for other volumes.
     pub changer: Arc<Mutex<dyn VolumeChanger>>,
+    /// What is known of media, and where what is read of them is noted.
+    pub memory: Memory,
+    /// How the drive moves, if that is not to be taken from its generation.
+    pub motion: Option<Arc<TapeParameters>>,
 }
 
 impl fmt::Debug for TapeOrigin {

@@ -8,7 +8,7 @@ use device::tape::{Tape, TapeError, TapePlace};
 
 /// A position on a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spot {
+pub struct Spot {
     /// Filemarks before it.
     pub file: u32,
     /// Blocks since the last of them.
@@ -19,18 +19,18 @@ pub(super) struct Spot {
 
 impl Spot {
     /// The first block of a file.
-    pub fn start_of(file: u32, absolute: Option<u64>) -> Spot {
+    pub(crate) fn start_of(file: u32, absolute: Option<u64>) -> Spot {
         Spot { file, block: 0, absolute: if file == 0 { Some(0) } else { absolute } }
     }
 
     /// This many blocks further on in the same file.
-    pub fn plus(self, blocks: u64) -> Spot {
+    pub(super) fn plus(self, blocks: u64) -> Spot {
         let absolute = self.absolute.map(|number| number + blocks);
         Spot { block: self.block + blocks, absolute, ..self }
     }
 
     /// Behind the filemark at this position.
-    pub fn behind_filemark(self) -> Spot {
+    pub(super) fn behind_filemark(self) -> Spot {
         let absolute = self.absolute.map(|number| number + 1);
         Spot { file: self.file + 1, block: 0, absolute }
     }

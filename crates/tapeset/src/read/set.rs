@@ -10,9 +10,9 @@ use archive::label::{Label, LabelKind, hex};
 
 use super::drive::{Brought, LoadedDrive, WantedVolume, Which};
 use super::failure::TapeReadFailure;
-use super::index_segment::{Following, TapeIndex, read_index};
+use super::index_segment::{Following, TapeIndex, index_at};
 use super::origin::SetChoice;
-use super::walk::{LabelledFile, SetHere, Walk};
+use super::walk::{LabelledFile, SetHere};
 
 /// Most volumes that are asked for in search of an index.
 const VOLUMES_MAX: u32 = 1000;
@@ -74,8 +74,12 @@ pub(super) fn open_found(
     let mut set = OpenSet { drive, id: last.label.set, label: last.label, here, index: None };
     // What a set has that counts on others is of use with its index alone.
     let counts_on_others = last.label.chain.is_some_and(|chain| chain.level > 0);
+    set.index = set.drive.copy_of_index(&last.label);
+    if set.index.is_some() {
+        return Ok(set);
+    }
     if last.begins_index() {
-        set.index = read_index(&mut set.drive, last, following(set.here))?;
+        set.index = index_at(&mut set.drive, last, following(set.here))?;
     } else if need == Need::Index || counts_on_others {
         set.index = search_index(&mut set.drive, set.here)?;
     }
@@ -91,18 +95,11 @@ fn choose(
     drive: &mut LoadedDrive,
     choice: &SetChoice,
 ) -> Result<(LabelledFile, Option<SetHere>), TapeReadFailure> {
-    let (device, cancel) = (drive.device(), drive.cancel.clone());
-    let mut walk = Walk::new(drive.blocks()?, &cancel)?;
+    let device = drive.device();
     if let SetChoice::Last | SetChoice::Anywhere(_) = choice {
-        let last = walk.last_file()?;
-        let last = last.ok_or(TapeReadFailure::NoSets { device })?;
-        return if last.begins_index() {
-            Ok((last, None))
-        } else {
-            Ok((last, Some(walk.set_of(last)?)))
-        };
+        return drive.last_set()?.ok_or(TapeReadFailure::NoSets { device });
     }
-    let mut sets = walk.sets(|_| false)?;
+    let mut sets = drive.sets(|_| false)?;
     sets.reverse();
     let number_of_sets = sets.len();
     let missing = |wanted: String| TapeReadFailure::NoSuchSet {
@@ -154,7 +151,7 @@ fn search_index(
     for _ in 0..VOLUMES_MAX {
         let Some(found) = here else { return Ok(None) };
         if found.last.begins_index() {
-            return read_index(drive, found.last, following(here));
+            return index_at(drive, found.last, following(here));
         }
         let label = found.last.label;
         let (volume, which) = match label.kind {

@@ -3,15 +3,15 @@
 //! Labels are left out, and what a compressed part repeats is skipped, both by arithmetic: a label
 //! says where the bytes behind it belong, and blocks are counted from there. Unreadable data become
 //! a gap of known length, so everything behind it keeps its offset. If the index has the locations
-//! of the parts, the tape goes to them in the order of the stream, and volumes are asked for by
-//! medium id. Otherwise the tape files are read one after the other, and volumes are asked for by
-//! number.
+//! of the parts, the tape goes to them in the order that winds it least ([`super::order`]), and
+//! volumes are asked for by medium id; what is read before its turn waits ([`super::held`]).
+//! Otherwise the tape files are read one after the other, and volumes are asked for by number.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use archive::index::{ExtentRecord, INDEX_HEADER_BYTES, is_index_header};
-use archive::label::{Label, LabelKind, hex};
+use archive::index::{INDEX_HEADER_BYTES, is_index_header};
+use archive::label::{LabelKind, hex};
 use archive::stream::StoredOffset;
 use flow::account::ThreadState;
 
@@ -19,16 +19,19 @@ use super::blocks::{Identity, Met};
 use super::drive::{Brought, WantedVolume, Which};
 use super::failure::TapeReadFailure;
 use super::feed::Feed;
-use super::index_segment::{Following, TapeIndex, read_index};
+use super::held::Held;
+use super::index_segment::{Following, TapeIndex, index_at};
 use super::label_reader::{Opening, read_opening};
+use super::order::is_read_through;
 use super::part::Part;
 use super::place::Spot;
 use super::set::OpenSet;
 use super::walk::{LabelledFile, SetHere};
 use crate::claims::missing_bytes_max;
 
-/// Most blocks that are read and dropped instead of located, since a locate may stop the tape.
-const READ_THROUGH_BLOCKS: u64 = 8;
+/// Most blocks that are read and dropped instead of located where it is not known how the drive
+/// moves: a locate may stop the tape.
+pub(super) const READ_THROUGH_BLOCKS: u64 = 8;
 
 /// Most volumes in a row that may be missing.
 const VOLUMES_WITHOUT_MAX: u32 = 1000;
@@ -56,15 +59,28 @@ pub(super) struct Stitcher<'a, 'f> {
     pub stop: &'a AtomicBool,
     pub end: SetEnd,
     /// Offset of the next byte in the stored stream.
-    stream_bytes: StoredOffset,
+    pub(super) stream_bytes: StoredOffset,
     /// Where the stream in the ring begins, if the first volume is not available.
     base_bytes: StoredOffset,
     /// Zeros in the ring that stand for missing data.
     zeros_bytes: u64,
     /// The volume that was read before the one in the drive; the one in the drive, once some of it
     /// was read.
-    volume_before: u32,
+    pub(super) volume_before: u32,
     scratch: Vec<u8>,
+    /// Pieces that were read before their turn.
+    pub(super) held: Held,
+    /// Where the bytes that are read go.
+    pub(super) turn: Turn,
+}
+
+/// Whether a piece of the stream is the next one in the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It goes into the ring.
+    Now,
+    /// It waits for those before it.
+    Later,
 }
 
 impl<'a, 'f> Stitcher<'a, 'f> {
@@ -84,6 +100,8 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             zeros_bytes: 0,
             volume_before: 0,
             scratch,
+            held: Held::default(),
+            turn: Turn::Now,
         }
     }
 
@@ -98,138 +116,21 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         result
     }
 
-    fn stopped(&self) -> bool {
+    pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
     /// Reports once that a volume is missing.
-    fn do_without(&mut self, volume: u32) {
+    pub(super) fn do_without(&mut self, volume: u32) {
         let text = format!("volume {volume} was left out: its data are missing");
         if !self.end.missing.contains(&text) {
             self.end.missing.push(text);
         }
     }
 
-    fn enter_volume(&mut self, volume: u32) {
+    pub(super) fn enter_volume(&mut self, volume: u32) {
         if self.end.volumes.last() != Some(&volume) {
             self.end.volumes.push(volume);
-        }
-    }
-
-    /// Reads the parts where the index has them.
-    fn read_known(
-        &mut self,
-        index: &TapeIndex,
-        ranges: Option<&[Range<StoredOffset>]>,
-    ) -> Result<(), TapeReadFailure> {
-        let extents = &index.extents;
-        let end = extents.iter().map(ExtentRecord::stream_end_bytes).max().unwrap_or_default();
-        self.end.last_segment = extents.last().map_or(0, |extent| extent.segment);
-        self.end.index = Some(index.clone());
-        let whole = StoredOffset::START..end;
-        for range in ranges.unwrap_or(std::slice::from_ref(&whole)) {
-            self.stream_bytes = range.start;
-            for extent in extents.iter() {
-                if self.stopped() {
-                    return Ok(());
-                }
-                let to_bytes = range.end.min(extent.stream_end_bytes());
-                if self.stream_bytes >= to_bytes {
-                    continue;
-                }
-                let missing = range.end.min(extent.stream_offset_bytes);
-                if missing > self.stream_bytes {
-                    self.lose(missing - self.stream_bytes, "the index has no location for them")?;
-                }
-                self.read_extent(extent, to_bytes)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads a part, from the stream's position to `to_bytes`.
-    fn read_extent(
-        &mut self,
-        extent: &ExtentRecord,
-        to_bytes: StoredOffset,
-    ) -> Result<(), TapeReadFailure> {
-        let fresh = self.set.drive.medium != Some(extent.medium);
-        if fresh {
-            let (set, volume, medium) = (self.set.id, extent.volume, Some(extent.medium));
-            let which = Which::Exactly;
-            let wanted = WantedVolume { set, volume, medium, which };
-            if self.bring(wanted)? == Brought::Without {
-                self.do_without(volume);
-                let missing = to_bytes - self.stream_bytes;
-                return self.lose(missing, &format!("volume {volume} is not available"));
-            }
-        }
-        self.enter_volume(extent.volume);
-        let mut part = Part {
-            label: Spot::start_of(extent.file_number, extent.label_block),
-            volume: extent.volume,
-            stream_bytes: extent.stream_offset_bytes,
-            length_bytes: extent.label_bytes.into(),
-            block_bytes: self.set.block_bytes() as u64,
-        };
-        let (first, _) = part.place_of(self.stream_bytes);
-        self.volume_before = extent.volume;
-        if (fresh || first.block <= READ_THROUGH_BLOCKS)
-            && self.check_label(extent, &mut part)? == Labelled::NoPart
-        {
-            let missing = to_bytes - self.stream_bytes;
-            return self.lose(missing, "the segment is not where the index has it");
-        }
-        self.read_part(part, Some(to_bytes)).map(|_| ())
-    }
-
-    /// Reads the label of a part, to check that the index describes this tape.
-    fn check_label(
-        &mut self,
-        extent: &ExtentRecord,
-        part: &mut Part,
-    ) -> Result<Labelled, TapeReadFailure> {
-        let cancel = self.set.drive.cancel.clone();
-        let medium = extent.medium;
-        self.go_on_to(part.label)?;
-        let blocks = self.set.drive.blocks()?;
-        loop {
-            let opening = read_opening(blocks, &mut Vec::new(), &cancel)?;
-            let by_number = part.label.absolute.take_if(|_| part.label.file > 0);
-            match opening {
-                // The position is right, and the index knows the label.
-                Opening::Unreadable { why } => {
-                    part.label.absolute = by_number;
-                    self.set.drive.miss_label(medium, part.label.file, &why);
-                    return Ok(Labelled::Part);
-                }
-                Opening::Label(label) if is_of(&label, extent) => {
-                    part.label.absolute = by_number;
-                    blocks.identify(Identity { label: part.label, medium });
-                    return Ok(Labelled::Part);
-                }
-                // Blocks may have been lost before it: locate by file instead.
-                _ if by_number.is_some() => blocks.go_to(part.label)?,
-                Opening::Label(label) => {
-                    let (number, set) = (label.segment, hex(&label.set));
-                    let (segment, place) = (extent.segment, part.label);
-                    let found = format!(
-                        "segment {number} of set {set} is where segment {segment} should begin \
-                         ({place})"
-                    );
-                    return Err(TapeReadFailure::Exchanged { device: blocks.device(), found });
-                }
-                without => {
-                    // On another medium there would be no label here, either.
-                    blocks.check_medium_elsewhere(part.label)?;
-                    let (why, labelled) = match without {
-                        Opening::Foreign => ("the file begins with other data", Labelled::Part),
-                        _ => ("there are no data", Labelled::NoPart),
-                    };
-                    self.set.drive.miss_label(medium, part.label.file, why);
-                    return Ok(labelled);
-                }
-            }
         }
     }
 
@@ -404,7 +305,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         if self.end.index.is_none() {
             self.end.index = match &self.set.index {
                 Some(index) => Some(index.clone()),
-                None => read_index(&mut self.set.drive, found, following)?,
+                None => index_at(&mut self.set.drive, found, following)?,
             };
         }
         match &mut self.end.index {
@@ -440,7 +341,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     }
 
     /// Reads a part from the stream's position to `to_bytes`, or to its end.
-    fn read_part(
+    pub(super) fn read_part(
         &mut self,
         part: Part,
         to_bytes: Option<StoredOffset>,
@@ -480,17 +381,34 @@ impl<'a, 'f> Stitcher<'a, 'f> {
 
     /// Goes to a position on the volume in the drive; reads on if it is near. That time belongs to
     /// no stage.
-    fn go_on_to(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
+    pub(super) fn go_on_to(&mut self, to: Spot) -> Result<(), TapeReadFailure> {
         let cancel = self.set.drive.cancel.clone();
+        let blocks_max = self.blocks_read_through(to)?;
         let blocks = self.set.drive.blocks()?;
-        if blocks.read_on_to(to, READ_THROUGH_BLOCKS, &mut self.scratch, &cancel)? {
+        if blocks.read_on_to(to, blocks_max, &mut self.scratch, &cancel)? {
             return Ok(());
         }
         self.feed.account.during(ThreadState::Apart, || blocks.go_to(to))
     }
 
+    /// Most blocks that are read and dropped on the way to a position: as many as lie between, if
+    /// winding over them takes longer.
+    fn blocks_read_through(&mut self, to: Spot) -> Result<u64, TapeReadFailure> {
+        let here = self.set.drive.blocks()?.here();
+        let (Some(motion), Some(from), Some(to)) =
+            (self.set.drive.motion(), here.and_then(|here| here.absolute), to.absolute)
+        else {
+            return Ok(READ_THROUGH_BLOCKS);
+        };
+        let block_bytes = self.set.block_bytes() as u64;
+        let bytes = |object: u64| object.saturating_mul(block_bytes);
+        let between = to.saturating_sub(from);
+        let is_sooner = between > 0 && is_read_through(&motion, bytes(from), bytes(to));
+        Ok(if is_sooner { between.max(READ_THROUGH_BLOCKS) } else { READ_THROUGH_BLOCKS })
+    }
+
     /// Asks for a volume; that time belongs to no stage, either.
-    fn bring(&mut self, wanted: WantedVolume) -> Result<Brought, TapeReadFailure> {
+    pub(super) fn bring(&mut self, wanted: WantedVolume) -> Result<Brought, TapeReadFailure> {
         let drive = &mut self.set.drive;
         self.feed.account.during(ThreadState::Apart, || drive.bring(wanted))
     }
@@ -515,6 +433,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         let block_bytes = self.scratch.len();
         let cancel = self.set.drive.cancel.clone();
         let whole = over_bytes == 0 && wanted_bytes == block_bytes;
+        let whole = whole && self.turn == Turn::Now;
         let mut room = if whole { self.feed.room(block_bytes)? } else { None };
         let blocks = self.set.drive.blocks()?;
         let buffer = room.as_deref_mut().unwrap_or(&mut self.scratch);
@@ -522,10 +441,11 @@ impl<'a, 'f> Stitcher<'a, 'f> {
         let in_place = room.is_some();
         match met {
             Met::Block(bytes) if bytes == block_bytes => {
-                if in_place {
-                    self.feed.commit(bytes)
-                } else {
-                    self.feed.put(&self.scratch[over_bytes..over_bytes + wanted_bytes])?;
+                let wanted = over_bytes..over_bytes + wanted_bytes;
+                match self.turn {
+                    Turn::Now if in_place => self.feed.commit(bytes),
+                    Turn::Now => self.feed.put(&self.scratch[wanted])?,
+                    Turn::Later => self.held.put(&self.scratch[wanted])?,
                 }
             }
             Met::Block(bytes) => {
@@ -545,26 +465,16 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     }
 
     /// Puts a gap into the stream.
-    fn lose(&mut self, bytes: u64, why: &str) -> Result<(), TapeReadFailure> {
+    pub(super) fn lose(&mut self, bytes: u64, why: &str) -> Result<(), TapeReadFailure> {
         let start_bytes = StoredOffset::new(self.stream_bytes - self.base_bytes);
-        self.feed.put_gap(start_bytes, bytes, why.to_owned())?;
+        match self.turn {
+            Turn::Now => self.feed.put_gap(start_bytes, bytes, why.to_owned())?,
+            Turn::Later => self.held.put_gap(start_bytes, bytes, why),
+        }
         self.stream_bytes += bytes;
         self.zeros_bytes += bytes;
         Ok(())
     }
-}
-
-fn is_of(label: &Label, extent: &ExtentRecord) -> bool {
-    label.set == extent.set && (label.segment, label.part) == (extent.segment, extent.part)
-}
-
-/// What was found in the place of a label.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Labelled {
-    /// A part, with or without its label.
-    Part,
-    /// Nothing.
-    NoPart,
 }
 
 /// The result of reading a block.
@@ -576,7 +486,7 @@ enum Taken {
 
 /// What follows a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PartEnd {
+pub(super) enum PartEnd {
     /// A filemark; or the requested range ended before.
     Filemark,
     /// Nothing: the machine stopped while writing.

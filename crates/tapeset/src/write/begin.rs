@@ -1,8 +1,9 @@
 //! What a medium holds, and where a set may begin on it.
 //!
-//! The first block decides. Takeup writes a blank medium from its beginning, and a Takeup medium
-//! behind its last set. It refuses anything else, unless the user allows overwriting. All settings
-//! of the drive are set again.
+//! The first block decides, unless the chip of the cartridge says that nothing was written to it
+//! since Takeup noted what is on it. Takeup writes a blank medium from its beginning, and a Takeup
+//! medium behind its last set. It refuses anything else, unless the user allows overwriting. All
+//! settings of the drive are set again.
 //!
 //! The medium may be exchanged, or the bus reset, at any moment; the tape is then at the beginning
 //! of an unknown medium. The drive reports that once, as the failure of the next command. So every
@@ -13,18 +14,23 @@ use std::time::Instant;
 
 use archive::label::{Found, LABEL_BYTES_MAX, Label, LabelError};
 use device::tape::test_area;
-use device::tape::{Access, BlockMode, DriveCompression, OpenError, Tape, TapeError, TapeRead};
+use device::tape::{
+    Access, BlockMode, DriveCompression, OpenError, QuestionError, Tape, TapeError, TapeRead,
+};
 use device::target::Existing;
 use flow::monitor::{Monitor, Pause};
 
 use super::TapeDestination;
 use super::end::{Medium, behind_the_last_set};
 use super::error::TapeSetError;
+use super::left::SetsOfMedium;
 use super::plan::SetPlan;
 pub(super) use super::unfit::{Numbers, Unfit, UsedMedium};
 use super::volume::Volume;
 use crate::block::{FIRST_BUFFER_BYTES, read_any};
 use crate::change::Refused;
+use crate::directory::Directory;
+use crate::known::KnownMedium;
 use crate::options::BlockLayout;
 
 /// What the beginning of a medium holds.
@@ -87,8 +93,20 @@ fn make_ready(
         BlockLayout::Fixed => BlockMode::Fixed(plan.block_bytes as u32),
     };
     let mut tape = target.drive.open(Access::Write).map_err(unfit_to_open)?;
-    // First, because the driver of a drive that was reset answers nothing else before.
-    tape.rewind()?;
+    let allowed = if used.is_empty() { plan.existing } else { target.options.later_volumes };
+    let known = match known_medium(&mut tape, target, allowed) {
+        // The driver has missed a notice of the drive, and learns of it when it opens the drive.
+        Err(error) if error.is_attention() => {
+            drop(tape);
+            tape = target.drive.open(Access::Write).map_err(unfit_to_open)?;
+            None
+        }
+        asked => asked.unwrap_or_default(),
+    };
+    if known.is_none() {
+        // First, because the driver of a drive that was reset answers nothing else before.
+        tape.rewind()?;
+    }
     let limits = tape.limits();
     limits.check(plan.block_bytes as u64).map_err(|source| {
         let device = tape.name().to_owned();
@@ -105,8 +123,57 @@ fn make_ready(
         Ok(()) => {}
     }
     let numbers = Numbers::of(&mut tape);
+    let mut volume = match known {
+        Some(known) => {
+            check_unused(known.medium, used)?;
+            let medium = Medium { numbers, id: known.medium, block_bytes_max };
+            let mut volume = behind_the_last_set(tape, &medium, number)?;
+            let all = Directory { sets: known.sets, is_whole: true };
+            volume.sets = SetsOfMedium::behind(all);
+            volume
+        }
+        None => {
+            let at_hand = AtHand { tape, numbers, block_bytes_max };
+            by_its_beginning(at_hand, target, monitor, used, allowed, number)?
+        }
+    };
+    volume.tape.set_block_mode(block_mode)?;
+    Ok(volume)
+}
+
+/// The medium, if its chip says that it is as it was noted, and the set comes behind what is on it:
+/// then the beginning of the tape need not be looked at. A label near the end is, in any case.
+fn known_medium(
+    tape: &mut Tape,
+    target: &TapeDestination,
+    allowed: Existing,
+) -> Result<Option<KnownMedium>, QuestionError> {
+    if allowed != Existing::Keep || target.memory.0.is_none() || tape.status().is_err() {
+        return Ok(None);
+    }
+    let known = target.memory.medium(&tape.cartridge_memory()?);
+    let is_freed = |known: &KnownMedium| target.media.freed.contains(&known.medium);
+    Ok(known.filter(|known| !known.sets.is_empty() && !is_freed(known)))
+}
+
+/// An open tape, and what the drive can do.
+struct AtHand {
+    tape: Tape,
+    numbers: Numbers,
+    block_bytes_max: usize,
+}
+
+/// Makes a medium ready by what it begins with.
+fn by_its_beginning(
+    at_hand: AtHand,
+    target: &TapeDestination,
+    monitor: &dyn Monitor,
+    used: &[UsedMedium],
+    allowed: Existing,
+    number: u32,
+) -> Result<Volume, Unfit> {
+    let AtHand { mut tape, numbers, block_bytes_max } = at_hand;
     tape.rewind()?;
-    let allowed = if used.is_empty() { plan.existing } else { target.options.later_volumes };
     monitor.pause(Some(Pause::ReadingLabel));
     let begun = Instant::now();
     let looked = look(&mut tape, block_bytes_max);
@@ -118,16 +185,18 @@ fn make_ready(
         Err(error) if is_given_away(&error, used, allowed) => First::Foreign,
         Err(error) => return Err(error.into()),
     };
-    check_unused(&first, used)?;
     let before = match &first {
         First::Ours(label) => Some(label.medium),
         _ => None,
     };
+    if let Some(medium) = before {
+        check_unused(medium, used)?;
+    }
     let is_freed = before.is_some_and(|medium| target.media.freed.contains(&medium));
     let existing = if is_freed { Existing::Replace } else { allowed };
     let mut volume = match (first, existing) {
         (First::Ours(label), Existing::Keep) => {
-            let medium = Medium { numbers, first: label, block_bytes_max };
+            let medium = Medium { numbers, id: label.medium, block_bytes_max };
             behind_the_last_set(tape, &medium, number)?
         }
         (First::Blank, _) | (_, Existing::Replace) => {
@@ -140,15 +209,13 @@ fn make_ready(
         // A medium that is not known to be free is kept.
         (kept, Existing::Keep) => return Err(Unfit::Refused(kept.why_kept())),
     };
-    volume.tape.set_block_mode(block_mode)?;
     volume.label_seconds = label_seconds;
     Ok(volume)
 }
 
 /// Refuses a medium that this set has used already.
-fn check_unused(first: &First, used: &[UsedMedium]) -> Result<(), Unfit> {
-    let First::Ours(label) = first else { return Ok(()) };
-    match used.iter().find(|used| used.medium == label.medium) {
+fn check_unused(medium: [u8; 16], used: &[UsedMedium]) -> Result<(), Unfit> {
+    match used.iter().find(|used| used.medium == medium) {
         None => Ok(()),
         Some(UsedMedium { volume: Some(volume), .. }) => {
             Err(Unfit::Refused(Refused::SameSet { volume: *volume }))
@@ -176,7 +243,15 @@ fn switch_compression(tape: &mut Tape, wanted: Option<DriveCompression>) -> Resu
 
 /// Reads the label at the tape's position, in blocks of up to `block_bytes_max`.
 pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Behind), TapeError> {
-    let mut start = Vec::new();
+    look_into(tape, block_bytes_max, &mut Vec::new())
+}
+
+/// The same; the bytes that were read are in `start`.
+pub(super) fn look_into(
+    tape: &mut Tape,
+    block_bytes_max: usize,
+    start: &mut Vec<u8>,
+) -> Result<(First, Behind), TapeError> {
     let mut buffer = vec![0; FIRST_BUFFER_BYTES.min(block_bytes_max)];
     loop {
         match read_any(tape, &mut buffer, block_bytes_max)? {
@@ -188,7 +263,7 @@ pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Be
             TapeRead::EndOfData => return Ok((First::Foreign, Behind::EndOfData)),
             TapeRead::Filemark => return Ok((First::Foreign, Behind::Filemark)),
         }
-        match Label::find(&start) {
+        match Label::find(start) {
             Ok(Found::Label(label)) => return Ok((First::Ours(label), Behind::InFile)),
             Ok(Found::NeedMore { prefix_bytes }) if prefix_bytes <= LABEL_BYTES_MAX => {}
             Err(LabelError::Later { version }) => {
@@ -196,7 +271,7 @@ pub(super) fn look(tape: &mut Tape, block_bytes_max: usize) -> Result<(First, Be
             }
             // Takeup does not write behind an inconsistent label.
             Ok(Found::NeedMore { .. } | Found::Foreign) | Err(_) => {
-                let is_test = test_area::begins(&start);
+                let is_test = test_area::begins(start);
                 let first = if is_test { First::TestArea } else { First::Foreign };
                 return Ok((first, Behind::InFile));
             }

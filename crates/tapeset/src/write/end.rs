@@ -4,23 +4,26 @@
 //! medium is the same, and from there the tape goes forward over counted filemarks until nothing is
 //! read. A command that fails on this last way ends it, see [`super::begin`].
 
-use archive::label::Label;
 use device::tape::{Filemark, Tape, TapeError, TapePlace, TapeRead};
 
-use super::begin::{Behind, First, look};
+use super::begin::{Behind, First, look, look_into};
 use super::error::TapeSetError;
+use super::left::SetsOfMedium;
 use super::unfit::{Numbers, Unfit};
 use super::volume::Volume;
 use crate::block::FIRST_BUFFER_BYTES;
 use crate::change::Refused;
+use crate::directory::{self, Directory};
+use crate::read::{LabelledFile, Spot};
 
 /// Files to check from the end for a label; the first file of the medium has one anyway.
 const FILES_LOOKED_AT_MAX: usize = 16;
 
-/// A medium with a label at its beginning.
+/// A medium with sets.
 pub(super) struct Medium {
     pub(super) numbers: Numbers,
-    pub(super) first: Label,
+    /// Id of the medium.
+    pub(super) id: [u8; 16],
     pub(super) block_bytes_max: usize,
 }
 
@@ -29,6 +32,8 @@ struct Landmark {
     file: u32,
     /// Whether it is the last label, or just one that is known.
     is_last: bool,
+    /// What it says of the sets on the medium.
+    directory: Option<Directory>,
 }
 
 /// Goes to the end of the medium's data, which is behind a filemark then.
@@ -55,18 +60,15 @@ pub(super) fn behind_the_last_set(
                 if medium.numbers == Numbers::Told && !tape.nothing_follows()? {
                     return Err(exchanged(&tape));
                 }
-                return Ok(Volume::behind(
-                    tape,
-                    medium.first.medium,
-                    number,
-                    files,
-                    last_label,
-                    medium.numbers,
-                )?);
+                let (id, numbers) = (medium.id, medium.numbers);
+                let behind = Volume::behind(tape, id, number, files, last_label, numbers);
+                let mut volume = behind?;
+                volume.sets = SetsOfMedium::behind(landmark.directory.unwrap_or_default());
+                return Ok(volume);
             }
             // More files than were counted: the count was not of this whole medium.
             (_, Behind::Filemark) => return Err(exchanged(&tape)),
-            (First::Ours(label), _) if label.medium == medium.first.medium => {
+            (First::Ours(label), _) if label.medium == medium.id => {
                 last_label = Some(files);
             }
             (First::Ours(_), _) => return Err(exchanged(&tape)),
@@ -78,7 +80,7 @@ pub(super) fn behind_the_last_set(
     over_open_file(&mut tape, medium)?;
     tape.write_filemark(Filemark::Synchronising)?;
     files += 1;
-    let (id, numbers) = (medium.first.medium, medium.numbers);
+    let (id, numbers) = (medium.id, medium.numbers);
     Ok(Volume::behind(tape, id, number, files, last_label, numbers)?)
 }
 
@@ -98,9 +100,14 @@ fn find_label(tape: &mut Tape, medium: &Medium, files: u32) -> Result<Option<Lan
     let near = (0..=last).rev().take(FILES_LOOKED_AT_MAX).map(|file| (file, true));
     for (file, is_last) in near.chain([(0, false)]) {
         to_file(tape, medium.numbers, file, files)?;
-        match look(tape, medium.block_bytes_max)? {
-            (First::Ours(label), _) if label.medium == medium.first.medium => {
-                return Ok(Some(Landmark { file, is_last }));
+        let absolute = medium.numbers.ask(tape)?;
+        let mut bytes = Vec::new();
+        match look_into(tape, medium.block_bytes_max, &mut bytes)? {
+            (First::Ours(label), _) if label.medium == medium.id => {
+                let spot = Spot { file, block: 0, absolute };
+                let found = LabelledFile { spot, label };
+                let directory = if file == last { directory_of(tape, found, bytes)? } else { None };
+                return Ok(Some(Landmark { file, is_last, directory }));
             }
             (First::Later(version), _) => return Err(later(version)),
             _ => {}
@@ -110,6 +117,30 @@ fn find_label(tape: &mut Tape, medium: &Medium, files: u32) -> Result<Option<Lan
         }
     }
     Ok(None)
+}
+
+/// What the label says of the sets on the medium; `label_bytes` is the beginning of it, behind
+/// which the tape stands.
+fn directory_of(
+    tape: &mut Tape,
+    file: LabelledFile,
+    mut label_bytes: Vec<u8>,
+) -> Result<Option<Directory>, TapeError> {
+    let length = file.label.length_bytes as usize;
+    if !directory::may_be_in(&file.label) {
+        return Ok(None);
+    }
+    let mut block = vec![0; file.label.block_bytes as usize];
+    while label_bytes.len() < length {
+        match tape.read(&mut block) {
+            Ok(TapeRead::Block(bytes)) => label_bytes.extend_from_slice(&block[..bytes]),
+            Ok(_) => return Ok(None),
+            // The medium is to blame, and not what became of it.
+            Err(error) if error.said.is_some_and(|said| said.is_unreadable()) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(directory::of_label(file, &label_bytes))
 }
 
 /// Skips the blocks of a file that ends with the data.

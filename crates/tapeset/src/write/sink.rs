@@ -25,13 +25,16 @@ use model::tape::generation::Generation;
 use super::TapeDestination;
 use super::begin::open_volume;
 use super::error::{Safe, TapeSetError};
+use super::left::IndexCopy;
 use super::members::MemberTracker;
 use super::plan::{SetIdentity, SetPlan};
 use super::report::TapeReport;
 use super::unfit::{Unfit, UsedMedium};
 use super::volume::Volume;
 use crate::change::{CHANGE_ATTEMPTS_MAX, Refused, VolumePurpose, VolumeRequest};
+use crate::directory;
 use crate::options::{self, Compressed, DrivePace, segment_bytes};
+use crate::read::{LabelledFile, Spot};
 use crate::segments::Segments;
 
 /// Writes one set.
@@ -52,6 +55,7 @@ pub struct TapeSink<'a> {
     /// Parts of that segment so far.
     parts: u32,
     part: Option<Part>,
+    index_copy: IndexCopy,
     extents: Vec<ExtentRecord>,
     safe: Safe,
     /// The drive has reported an error: what is not known to be on the medium may be lost.
@@ -207,6 +211,7 @@ impl<'a> TapeSink<'a> {
             segment: 1,
             parts: 0,
             part: None,
+            index_copy: IndexCopy::default(),
             extents: Vec::new(),
             safe: Safe { set, volumes: 1, ..Safe::default() },
             is_in_doubt: false,
@@ -263,7 +268,8 @@ impl<'a> TapeSink<'a> {
             Some(members) if self.parts > 0 => members.continuation(),
             _ => Continuation::None,
         };
-        let mut bytes = label.encode(continuation)?;
+        let directory = directory::has_directory(&label).then(|| volume.sets.directory());
+        let mut bytes = label.encode_with(continuation, directory.as_deref())?;
         let label_bytes = bytes.len();
         if !label_bytes.is_multiple_of(self.plan.block_bytes)
             && let Some((block, from)) = self.stream.next()
@@ -286,6 +292,8 @@ impl<'a> TapeSink<'a> {
             }
         }
         self.parts += 1;
+        let (file, absolute) = (part.file_number, part.label_block);
+        volume.sets.has_label(LabelledFile { spot: Spot { file, block: 0, absolute }, label });
         self.part = Some(part);
         volume.holds_part = true;
         volume.took_new |= self.stream.advance(&bytes[label_bytes..]);
@@ -350,6 +358,9 @@ impl<'a> TapeSink<'a> {
         let text =
             format!("volume {number} is full, segment {} continues on the next", self.segment);
         self.tell(Level::Note, text);
+        if let Some(volume) = &mut self.volume {
+            volume.note_left(&self.target.memory);
+        }
         self.close_volume();
         self.next_volume(account)
     }
@@ -421,6 +432,9 @@ impl<'a> TapeSink<'a> {
         if self.stream.kind == LabelKind::Data && self.segments.take_end(start_of(&block)) {
             self.close_segment(Filemark::Immediate)?;
         }
+        if self.stream.kind == LabelKind::Index {
+            self.index_copy.append(&block);
+        }
         self.stream.held.push_back(block);
         self.drain(account)
     }
@@ -446,6 +460,10 @@ impl<'a> TapeSink<'a> {
                 self.safe.segments = self.segment - 1;
                 let seconds = self.started.map(|started| started.elapsed().as_secs_f64());
                 self.report.seconds = seconds.unwrap_or_default();
+                if let Some(volume) = &mut self.volume {
+                    volume.note_left(&self.target.memory);
+                }
+                self.index_copy.keep(self.identity.set, &self.target.memory);
                 self.close_volume();
                 Ok(())
             }
@@ -460,6 +478,7 @@ impl<'a> TapeSink<'a> {
     /// Ends the data; the index follows. Returns the locations of the parts.
     pub fn begin_index(&mut self) -> Vec<ExtentRecord> {
         self.stream = Stream::new(LabelKind::Index, self.plan.compression);
+        self.index_copy = IndexCopy::begin(&self.target.memory);
         std::mem::take(&mut self.extents)
     }
 

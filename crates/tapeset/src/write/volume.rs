@@ -6,7 +6,10 @@ use device::tape::raw::Statistics;
 use device::tape::{Filemark, Tape, TapeError, TapeWrite};
 use rustix::io::Errno;
 
+use super::left::SetsOfMedium;
 use super::unfit::Numbers;
+use crate::directory::Directory;
+use crate::known::Memory;
 use crate::media::MediaLog;
 
 /// An open volume.
@@ -18,6 +21,8 @@ pub(super) struct Volume {
     pub(super) number: u32,
     /// File with the last label of the previous set.
     pub(super) previous: Option<u32>,
+    /// What is on it.
+    pub(super) sets: SetsOfMedium,
     /// Whether the set began at the beginning of the medium.
     pub(super) from_beginning: bool,
     /// The medium that it was before, if its data are written over.
@@ -54,6 +59,7 @@ impl Volume {
         let object_number = (numbers == Numbers::Told).then_some(0);
         let mut volume = Volume::new(tape, medium, number, object_number);
         volume.from_beginning = true;
+        volume.sets = SetsOfMedium::behind(Directory { sets: Vec::new(), is_whole: true });
         volume
     }
 
@@ -81,6 +87,7 @@ impl Volume {
             medium,
             number,
             previous: None,
+            sets: SetsOfMedium::default(),
             from_beginning: false,
             replaced: None,
             is_told: false,
@@ -103,6 +110,17 @@ impl Volume {
                 log.overwrites(medium);
             }
             log.takes(self.medium, set, self.number);
+        }
+    }
+
+    /// Notes how the medium is left, once everything is on it.
+    pub(super) fn note_left(&mut self, memory: &Memory) {
+        if memory.0.is_none() {
+            return;
+        }
+        // No chip, or no answer: then the medium is looked at when it is next read.
+        if let Ok(chip) = self.tape.cartridge_memory() {
+            memory.note(|| self.sets.left(self.medium, chip));
         }
     }
 

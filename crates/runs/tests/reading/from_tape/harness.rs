@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use archive::chunk::Compression;
+use device::tape::scsi::attribute::CartridgeMemory;
 use flow::cancel::Cancel;
 use runs::backup::{BackupError, BackupOptions, backup};
 use runs::destination::Destination;
@@ -17,9 +19,9 @@ use runs::selection::Selection;
 use runs::verify::{VerifyError, VerifyOptions, VerifyReport, verify};
 use sim::tape::{Cartridge, CartridgeSettings, DriveSettings, Library, VirtualDrive};
 use tapeset::{
-    ChangeError, TapeDestination, TapeOptions, VolumeChanger, VolumePurpose, VolumeRequest,
+    ChangeError, KnownMedia, KnownMedium, Memory, SetChoice, TapeDestination, TapeIndex,
+    TapeOptions, TapeOrigin, VolumeChanger, VolumePurpose, VolumeRequest,
 };
-use tapeset::{SetChoice, TapeOrigin};
 use testkit::samples::noise;
 
 use crate::harness::{Harness, Kept, files};
@@ -84,6 +86,46 @@ pub struct TapeHarness {
     pub file_number: Option<u32>,
     pub without_volumes: Vec<u32>,
     pub cancel: Cancel,
+    /// What is known of media.
+    pub notes: Option<Arc<Notes>>,
+}
+
+/// What is known of media, in memory: chips by serial number, indexes by set.
+#[derive(Default)]
+pub struct Notes {
+    pub media: Mutex<BTreeMap<String, KnownMedium>>,
+    pub indexes: Mutex<BTreeMap<[u8; 16], Vec<u8>>>,
+    /// Nothing more is noted.
+    pub is_closed: AtomicBool,
+}
+
+impl KnownMedia for Notes {
+    fn medium(&self, memory: &CartridgeMemory) -> Option<KnownMedium> {
+        self.media.lock().unwrap().get(memory.serial.as_ref()?).cloned()
+    }
+
+    fn index(&self, set: [u8; 16]) -> Option<TapeIndex> {
+        let indexes = self.indexes.lock().unwrap();
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, indexes.get(&set)?).unwrap();
+        TapeIndex::of_copy(file).ok()?
+    }
+
+    fn note(&self, medium: &KnownMedium) {
+        if !self.is_closed.load(Ordering::Relaxed) {
+            let serial = medium.memory.serial.clone().unwrap();
+            self.media.lock().unwrap().insert(serial, medium.clone());
+        }
+    }
+
+    fn keep(&self, set: [u8; 16], index: &TapeIndex) {
+        if !self.is_closed.load(Ordering::Relaxed) {
+            let mut bytes = vec![0; index.length_bytes as usize];
+            let file = fs::File::from(index.file.try_clone().unwrap());
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
+            self.indexes.lock().unwrap().insert(set, bytes);
+        }
+    }
 }
 
 impl TapeHarness {
@@ -107,7 +149,17 @@ impl TapeHarness {
             file_number: None,
             without_volumes: Vec::new(),
             cancel: Cancel::new(),
+            notes: None,
         }
+    }
+
+    /// From now on it is noted what media hold.
+    pub fn take_notes(&mut self) -> Arc<Notes> {
+        Arc::clone(self.notes.insert(Arc::default()))
+    }
+
+    fn memory(&self) -> Memory {
+        Memory(self.notes.clone().map(|notes| notes as Arc<dyn KnownMedia>))
     }
 
     pub fn origin(&self) -> TapeOrigin {
@@ -122,6 +174,8 @@ impl TapeHarness {
             file_number: self.file_number,
             without_volumes: self.without_volumes.clone(),
             known: None,
+            memory: self.memory(),
+            motion: None,
             changer: Arc::new(Mutex::new(changer)),
         }
     }
@@ -158,6 +212,7 @@ impl TapeHarness {
             options: TapeOptions { segment_bytes: Some(segment_bytes), ..Default::default() },
             changer: Arc::new(Mutex::new(changer)),
             media: Default::default(),
+            memory: self.memory(),
         };
         let options = BackupOptions {
             sources: vec![tree.to_path_buf()],

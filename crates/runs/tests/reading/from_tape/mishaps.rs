@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 
 use device::tape::sense::Sense;
 use device::tape::{Access, Filemark, TapeDrive};
@@ -15,7 +16,7 @@ use sim::tape::{Cartridge, Library, Mishap, Object, Persistence, VirtualDrive};
 
 use super::harness::{BLOCK_BYTES, Clerk, TapeHarness};
 
-type Tree = BTreeMap<String, Vec<u8>>;
+pub type Tree = BTreeMap<String, Vec<u8>>;
 
 struct Kind {
     name: &'static str,
@@ -75,9 +76,9 @@ fn foreign() -> Cartridge {
 }
 
 /// The result of a run: complaints, and whether it reports that all is well.
-struct Said {
-    failure: Option<String>,
-    warnings: Vec<String>,
+pub struct Said {
+    pub failure: Option<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Said {
@@ -86,7 +87,7 @@ impl Said {
         Said { failure, warnings }
     }
 
-    fn is_silent(&self) -> bool {
+    pub fn is_silent(&self) -> bool {
         self.failure.is_none() && self.warnings.is_empty()
     }
 }
@@ -102,9 +103,9 @@ fn in_words(error: &dyn Error) -> String {
 }
 
 /// A run on a harness; `expected` has the trees, one of which must be restored, complete or not.
-type Run = fn(&TapeHarness, &[&Tree], &str) -> Said;
+pub type Run = fn(&TapeHarness, &[&Tree], &str) -> Said;
 
-fn restore(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
+pub fn restore(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
     let _ = std::fs::remove_dir_all(harness.plain.path("out"));
     let (result, kept) = harness.try_restore("out", &[]);
     let said = Said::of(&result, kept.warnings());
@@ -117,7 +118,7 @@ fn restore(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
     said
 }
 
-fn list(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
+pub fn list(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
     let kept = crate::harness::Kept::default();
     let (paths, result) = harness.try_list(&kept);
     let said = Said::of(&result, kept.warnings());
@@ -126,7 +127,7 @@ fn list(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
     said
 }
 
-fn verify(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
+pub fn verify(harness: &TapeHarness, expected: &[&Tree], what: &str) -> Said {
     let (result, kept) = harness.verify(None);
     let said = Said::of(&result, kept.warnings());
     if let Ok(report) = &result
@@ -179,6 +180,28 @@ fn situations() -> Vec<Situation> {
         let report = harness.write(&harness.plain.path("t"), "none", 100 << 10);
         let volumes = report.tape.unwrap().volumes as usize;
         let first = if name == "volumes" { 0 } else { volumes - 1 };
+        situations.push(Situation { name, harness, first, expected, own, others });
+    }
+    situations.extend(noted_situations());
+    situations
+}
+
+/// What the media hold is noted, and nothing more is while they are read.
+fn noted_situations() -> Vec<Situation> {
+    let mut situations = Vec::new();
+    for (name, compression, cartridges) in
+        [("noted", "none", 1), ("noted, zstd", "zstd:1", 1), ("noted, volumes", "none", 6)]
+    {
+        let bytes = if cartridges == 1 { 64 << 20 } else { 180 << 10 };
+        let mut harness = TapeHarness::new(cartridges, bytes);
+        let (own, others) = another_set(&harness);
+        let notes = harness.take_notes();
+        let expected = harness.small_tree(12, 60_000);
+        let report = harness.write(&harness.plain.path("t"), compression, 100 << 10);
+        notes.is_closed.store(true, Ordering::Relaxed);
+        let volumes = report.tape.unwrap().volumes as usize;
+        assert_eq!(notes.media.lock().unwrap().len(), volumes);
+        let first = volumes - 1;
         situations.push(Situation { name, harness, first, expected, own, others });
     }
     situations

@@ -6,13 +6,33 @@ use sim::tape::pace::{Act, Compression, Pace};
 
 use super::harness::TapeHarness;
 
-/// A drive's pace that takes no time, and keeps how far the tape went.
-struct Ways {
+/// How far the tape was wound each time, of a drive that takes no time.
+pub struct Ways(Arc<Mutex<Vec<i64>>>);
+
+impl Ways {
+    /// From now on, for the drive of a harness, whose tape is at its beginning.
+    pub fn watch(harness: &TapeHarness) -> Ways {
+        let drive = harness.library.drive();
+        let seen = Arc::<Mutex<Vec<i64>>>::default();
+        drive.set_pace(Box::new(Watch { here: 0, seen: Arc::clone(&seen) }));
+        Ways(seen)
+    }
+
+    /// Those since the last time that led somewhere.
+    pub fn take(&self) -> Vec<i64> {
+        let mut ways = std::mem::take(&mut *self.0.lock().unwrap());
+        ways.retain(|way| *way != 0);
+        ways
+    }
+}
+
+/// The pace that notes them.
+struct Watch {
     here: u64,
     seen: Arc<Mutex<Vec<i64>>>,
 }
 
-impl Pace for Ways {
+impl Pace for Watch {
     fn native_bytes(&mut self, block: &[u8], _: Compression) -> u32 {
         block.len() as u32
     }
@@ -39,18 +59,16 @@ fn one_file_is_found_by_way_of_the_end() {
     for compression in ["none", "zstd:3"] {
         let harness = TapeHarness::new(1, 64 << 20);
         harness.small_tree(300, 90_000);
-        let seen = Arc::<Mutex<Vec<i64>>>::default();
-        let drive = harness.library.drive();
-        drive.set_pace(Box::new(Ways { here: 0, seen: Arc::clone(&seen) }));
+        let seen = Ways::watch(&harness);
         let report = harness.write(&harness.plain.path("t"), compression, 1 << 20);
         let whole = report.run.target_bytes as i64;
         harness.library.load(0);
-        seen.lock().unwrap().clear();
+        seen.take();
         let path = harness.in_archive("t/folder0/file150");
         let (report, kept) = harness.try_restore("out", &[&path]);
         assert_eq!(kept.warnings(), Vec::<String>::new());
         assert_eq!(report.unwrap().run.files, 1);
-        let ways = std::mem::take(&mut *seen.lock().unwrap());
+        let ways = seen.take();
         let long: Vec<i64> = ways.iter().copied().filter(|way| way.abs() > whole / 20).collect();
         assert!(
             matches!(long[..], [to_end, to_file] if to_end > 0 && to_file < 0),

@@ -1,6 +1,6 @@
 //! Properties of a drive: names, limits, and defects.
 
-use super::super::faults::{Answers, CompressionSwitch, Ends, Positioning};
+use super::super::faults::{Answers, CartridgeMemories, CompressionSwitch, Ends, Positioning};
 
 /// Properties of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct DriveSettings {
     pub compression_switch: CompressionSwitch,
     /// How it answers commands that ask for data.
     pub answers: Answers,
+    /// Whether it reads the memory chip of a cartridge.
+    pub cartridge_memory: CartridgeMemories,
     /// Whether it knows block numbers.
     pub positioning: Positioning,
     /// How it reports where it stopped.
@@ -34,6 +36,7 @@ impl DriveSettings {
         DriveSettings {
             block_bytes_min: 4,
             block_bytes_max: 1 << 20,
+            cartridge_memory: CartridgeMemories::Unread,
             positioning: Positioning::Unsupported,
             ends: Ends::Vague,
             ..DriveSettings::default()
@@ -53,6 +56,7 @@ impl Default for DriveSettings {
             transfer_bytes_max: None,
             compression_switch: CompressionSwitch::Obeyed,
             answers: Answers::Proper,
+            cartridge_memory: CartridgeMemories::Read,
             positioning: Positioning::Numbered,
             ends: Ends::Proper,
         }

@@ -4,7 +4,7 @@
 
 use twox_hash::XxHash3_64;
 
-use super::super::medium::{CartridgeSettings, Protection};
+use super::super::medium::{CartridgeSettings, Chip, Protection};
 
 /// Bytes of the head.
 pub const HEAD_BYTES: usize = 4096;
@@ -25,6 +25,15 @@ pub enum Version {
     /// Also packed blocks. A program that knows version 1 only would take such a record for the
     /// torn end of the file and cut it off, so it must refuse the whole file.
     Packed,
+}
+
+/// The head of a medium file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub settings: CartridgeSettings,
+    /// `None` in files of before cartridges had one.
+    pub chip: Option<Chip>,
+    pub version: Version,
 }
 
 /// Why a head is not accepted.
@@ -98,14 +107,20 @@ impl Version {
     }
 }
 
-/// The head of a new medium file.
-pub fn encode_head(settings: &CartridgeSettings, version: Version) -> [u8; HEAD_BYTES] {
+/// The head of a medium file.
+pub fn encode_head(
+    settings: &CartridgeSettings,
+    chip: &Chip,
+    version: Version,
+) -> [u8; HEAD_BYTES] {
     let mut head = [0; HEAD_BYTES];
     head[..8].copy_from_slice(HEAD_MAGIC);
     head[8..12].copy_from_slice(&version.number().to_le_bytes());
     head[12] = settings.density;
     head[16..24].copy_from_slice(&settings.capacity_bytes.to_le_bytes());
     head[24..32].copy_from_slice(&settings.early_warning_bytes.to_le_bytes());
+    head[32..48].copy_from_slice(&chip.serial);
+    head[48..52].copy_from_slice(&chip.change_reference.to_le_bytes());
     let checksum = XxHash3_64::oneshot(&head[..HEAD_BYTES - 8]);
     head[HEAD_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
     head
@@ -115,7 +130,7 @@ pub fn encode_head(settings: &CartridgeSettings, version: Version) -> [u8; HEAD_
 ///
 /// # Errors
 /// When it is something else or has a later version.
-pub fn decode_head(head: &[u8; HEAD_BYTES]) -> Result<(CartridgeSettings, Version), HeadError> {
+pub fn decode_head(head: &[u8; HEAD_BYTES]) -> Result<Head, HeadError> {
     let checksum = XxHash3_64::oneshot(&head[..HEAD_BYTES - 8]).to_le_bytes();
     if head[..8] != *HEAD_MAGIC || head[HEAD_BYTES - 8..] != checksum {
         return Err(HeadError::Foreign);
@@ -131,7 +146,10 @@ pub fn decode_head(head: &[u8; HEAD_BYTES]) -> Result<(CartridgeSettings, Versio
         early_warning_bytes: u64_at(head, 24),
         protection: Protection::Writable,
     };
-    Ok((settings, version))
+    let mut serial = [0; 16];
+    serial.copy_from_slice(&head[32..48]);
+    let chip = (serial != [0; 16]).then(|| Chip::new(serial, u32_at(head, 48)));
+    Ok(Head { settings, chip, version })
 }
 
 /// The header of a record.

@@ -130,7 +130,7 @@ fn a_file_of_version_1_stays_one() {
 fn a_later_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("medium");
-    let mut head = encode_head(&settings(), Version::Packed);
+    let mut head = encode_head(&settings(), &Chip::of_new_cartridge(), Version::Packed);
     head[8] = 3;
     let checksum = XxHash3_64::oneshot(&head[..HEAD_BYTES - 8]);
     head[HEAD_BYTES - 8..].copy_from_slice(&checksum.to_le_bytes());
@@ -227,9 +227,8 @@ fn only_one_drive_has_it() {
 fn other_files_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("medium");
-    for content in
-        [vec![1; 10], vec![1; 10_000], encode_head(&settings(), Version::Packed)[..100].to_vec()]
-    {
+    let head = encode_head(&settings(), &Chip::of_new_cartridge(), Version::Packed);
+    for content in [vec![1; 10], vec![1; 10_000], head[..100].to_vec()] {
         std::fs::write(&path, &content).unwrap();
         let opened = Cartridge::in_file(&path, settings()).map(|_| ());
         assert!(matches!(opened, Err(MediumFileError::Foreign { .. })));
@@ -341,4 +340,44 @@ fn only_a_file_is_a_medium() {
         let refused = Cartridge::in_file(path, CartridgeSettings::default());
         assert!(matches!(refused, Err(MediumFileError::NoFile { .. })), "{}", path.display());
     }
+}
+
+/// What the chip says without the drive.
+fn chip(cartridge: &Cartridge) -> ([u8; 16], u32, Option<String>) {
+    let mut medium = cartridge.lock();
+    let reference = medium.read_change_reference();
+    (medium.chip.serial, reference, medium.chip.barcode.clone())
+}
+
+#[test]
+fn the_chip_outlives_the_process_and_counts_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("000123L6.medium");
+    let cartridge = Cartridge::in_file(&path, settings()).unwrap();
+    let (serial, first, barcode) = chip(&cartridge);
+    assert_eq!(barcode.as_deref(), Some("000123L6"));
+    append(&cartridge, &block(1, 100), Packing::Leave);
+    append(&cartridge, &block(2, 100), Packing::Leave);
+    let second = chip(&cartridge).1;
+    assert_ne!(second, first);
+    drop(cartridge);
+    let cartridge = Cartridge::in_file(&path, settings()).unwrap();
+    assert_eq!(chip(&cartridge), (serial, second, barcode), "nothing was written since");
+    cartridge.cut(1).unwrap();
+    let third = chip(&cartridge).1;
+    assert!(third != second && third != first);
+    assert_eq!(cartridge.objects().unwrap(), [block(1, 100)]);
+    // Files of before had no chip: they get one when they are next written to.
+    drop(cartridge);
+    let mut head = std::fs::read(&path).unwrap();
+    head[32..52].fill(0);
+    let checksum = XxHash3_64::oneshot(&head[..HEAD_BYTES - 8]);
+    head[HEAD_BYTES - 8..HEAD_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    std::fs::write(&path, head).unwrap();
+    let old = Cartridge::in_file(&path, settings()).unwrap();
+    let (given, ..) = chip(&old);
+    assert!(given != serial && given != [0; 16]);
+    append(&old, &Object::Filemark, Packing::Leave);
+    drop(old);
+    assert_eq!(chip(&Cartridge::in_file(&path, settings()).unwrap()).0, given);
 }
