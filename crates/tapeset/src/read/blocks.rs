@@ -158,6 +158,11 @@ impl BlockReader {
         here
     }
 
+    /// What was read does not say where the tape is now.
+    pub fn forget_place(&mut self) {
+        self.here = None;
+    }
+
     /// Sets the expected medium.
     pub fn identify(&mut self, identity: Identity) {
         self.identity = Some(identity);

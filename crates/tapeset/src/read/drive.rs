@@ -225,13 +225,13 @@ impl LoadedDrive {
         }
     }
 
-    /// Whether a label near where the tape stands says which medium it is. At the beginning of the
-    /// medium nothing is read: that is [`Self::beginning`]'s.
+    /// Whether a label near where the tape stands says which medium it is. In the first file
+    /// nothing is read: its label is [`Self::beginning`]'s.
     fn recognise_by_label(&mut self) -> Result<bool, TapeReadFailure> {
         let cancel = self.cancel.clone();
         let blocks = self.blocks()?;
         let place = blocks.opened_in().map(|file| (file, blocks.here().map(|here| here.block)));
-        let Some((file, block)) = place.filter(|place| *place != (0, Some(0))) else {
+        let Some((file, block)) = place.filter(|(file, _)| *file > 0) else {
             return Ok(false);
         };
         match near_label(blocks, file, block, &cancel) {
@@ -241,10 +241,12 @@ impl LoadedDrive {
                 self.last_file = is_last.then_some((found, directory));
                 Ok(true)
             }
-            Ok(None) => Ok(false),
             Err(TapeReadFailure::Stopped(stopped)) => Err(stopped.into()),
             // Whatever it is, the beginning of the medium shows it.
-            Err(_) => Ok(false),
+            Ok(None) | Err(_) => {
+                blocks.forget_place();
+                Ok(false)
+            }
         }
     }
 
