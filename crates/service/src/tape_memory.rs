@@ -8,7 +8,7 @@ use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use archive::label::hex;
@@ -41,15 +41,17 @@ pub(crate) enum Copies {
 }
 
 /// The folder of a user.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct TapeMemory {
     folder: PathBuf,
     copies: Copies,
+    /// The copies of indexes of chains, once one was asked for.
+    chains: OnceLock<SetsFolder>,
 }
 
 /// What this user knows of media, or the machine for root; nothing where there is no folder for it.
 pub(crate) fn of_this_user(copies: Copies) -> Memory {
-    let memory = state::tape_memory().map(|folder| TapeMemory { folder, copies });
+    let memory = state::tape_memory().map(|folder| TapeMemory::of(folder, copies));
     Memory(memory.map(|memory| Arc::new(memory) as Arc<dyn KnownMedia>))
 }
 
@@ -106,7 +108,10 @@ impl KnownMedia for TapeMemory {
             used_now(&file);
             return TapeIndex::of_copy(file).ok()?;
         }
-        let known = SetsFolder::read(&state::tape_sets()?).ok()?;
+        let known = self.chains.get_or_init(|| {
+            let folder = state::tape_sets();
+            folder.and_then(|folder| SetsFolder::read(&folder).ok()).unwrap_or_default()
+        });
         TapeIndex::of_copy(File::open(&known.of(set)?.path).ok()?).ok()?
     }
 
@@ -139,6 +144,10 @@ impl KnownMedia for TapeMemory {
 }
 
 impl TapeMemory {
+    fn of(folder: PathBuf, copies: Copies) -> TapeMemory {
+        TapeMemory { folder, copies, chains: OnceLock::new() }
+    }
+
     fn media(&self) -> PathBuf {
         self.folder.join("media")
     }
@@ -271,7 +280,7 @@ mod tests {
     #[test]
     fn a_medium_is_known_until_something_is_written_to_it() {
         let folder = tempfile::tempdir().unwrap();
-        let memory = TapeMemory { folder: folder.path().join("tapes"), copies: Copies::All };
+        let memory = TapeMemory::of(folder.path().join("tapes"), Copies::All);
         let then = known(7);
         assert_eq!(memory.medium(&then.memory), None);
         memory.note(&then);
@@ -292,7 +301,7 @@ mod tests {
     #[test]
     fn a_damaged_note_says_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let memory = TapeMemory { folder: folder.path().to_owned(), copies: Copies::All };
+        let memory = TapeMemory::of(folder.path().to_owned(), Copies::All);
         let then = known(7);
         memory.note(&then);
         let path = memory.note_path("AB 12/../x");

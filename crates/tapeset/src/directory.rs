@@ -108,14 +108,34 @@ pub(crate) fn has_directory(label: &Label) -> bool {
 }
 
 /// Whether a label that was read may have one: it is no longer than it would be with the longest.
-pub(crate) fn may_be_in(label: &Label) -> bool {
+fn may_be_in(label: &Label) -> bool {
     let block_bytes = label.block_bytes as usize;
     has_directory(label) && label.length_bytes as usize <= 2 * DIRECTORY_BYTES_MAX + block_bytes
 }
 
+/// Reads the rest of a label, of which `label_bytes` is the beginning, and says what it says of its
+/// medium. `read` gives the next block, or `None` where there is none that can be read.
+pub(crate) fn read_behind<E>(
+    file: LabelledFile,
+    label_bytes: &mut Vec<u8>,
+    mut read: impl FnMut(&mut [u8]) -> Result<Option<usize>, E>,
+) -> Result<Option<Directory>, E> {
+    if !may_be_in(&file.label) {
+        return Ok(None);
+    }
+    let mut block = vec![0; file.label.block_bytes as usize];
+    while label_bytes.len() < file.label.length_bytes as usize {
+        match read(&mut block)? {
+            Some(bytes) => label_bytes.extend_from_slice(&block[..bytes]),
+            None => return Ok(None),
+        }
+    }
+    Ok(of_label(file, label_bytes))
+}
+
 /// What the bytes of a whole label say of its medium: its own set, and those in front of it. `None`
 /// if it has no directory, or one that is not of this medium.
-pub(crate) fn of_label(file: LabelledFile, label_bytes: &[u8]) -> Option<Directory> {
+fn of_label(file: LabelledFile, label_bytes: &[u8]) -> Option<Directory> {
     let Directory { mut sets, is_whole } = Directory::of_text(find_directory(label_bytes)?)?;
     let is_own = |set: &SetHere| set.first.label.set == file.label.set;
     match sets.first_mut().filter(|set| is_own(set)) {

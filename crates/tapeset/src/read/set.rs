@@ -74,14 +74,13 @@ pub(super) fn open_found(
     let mut set = OpenSet { drive, id: last.label.set, label: last.label, here, index: None };
     // What a set has that counts on others is of use with its index alone.
     let counts_on_others = last.label.chain.is_some_and(|chain| chain.level > 0);
-    set.index = set.drive.copy_of_index(&last.label);
-    if set.index.is_some() {
-        return Ok(set);
-    }
     if last.begins_index() {
         set.index = index_at(&mut set.drive, last, following(set.here))?;
-    } else if need == Need::Index || counts_on_others {
-        set.index = search_index(&mut set.drive, set.here)?;
+    } else {
+        set.index = set.drive.copy_of_index(&last.label);
+        if set.index.is_none() && (need == Need::Index || counts_on_others) {
+            set.index = search_index(&mut set.drive, set.here)?;
+        }
     }
     if !set.knows_its_parts() && set.here.is_none() {
         set.here = set.drive.find_set(set.id)?;

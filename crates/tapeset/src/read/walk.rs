@@ -223,18 +223,13 @@ pub(super) fn directory_behind(
     bytes: &mut Vec<u8>,
     cancel: &Cancel,
 ) -> Result<Option<Directory>, TapeReadFailure> {
-    if !found.begins_index() || !directory::may_be_in(&found.label) {
+    if !found.begins_index() {
         return Ok(None);
     }
-    let length = found.label.length_bytes as usize;
-    let mut block = vec![0; found.label.block_bytes as usize];
-    while bytes.len() < length {
-        match blocks.read(&mut block, cancel)? {
-            Met::Block(read) => bytes.extend_from_slice(&block[..read]),
-            _ => return Ok(None),
-        }
-    }
-    Ok(directory::of_label(found, bytes))
+    directory::read_behind(found, bytes, |block| match blocks.read(block, cancel)? {
+        Met::Block(read) => Ok(Some(read)),
+        _ => Ok(None),
+    })
 }
 
 /// The set whose last file on this volume begins an index, without another look at the tape: on the

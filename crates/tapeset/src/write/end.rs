@@ -126,21 +126,13 @@ fn directory_of(
     file: LabelledFile,
     mut label_bytes: Vec<u8>,
 ) -> Result<Option<Directory>, TapeError> {
-    let length = file.label.length_bytes as usize;
-    if !directory::may_be_in(&file.label) {
-        return Ok(None);
-    }
-    let mut block = vec![0; file.label.block_bytes as usize];
-    while label_bytes.len() < length {
-        match tape.read(&mut block) {
-            Ok(TapeRead::Block(bytes)) => label_bytes.extend_from_slice(&block[..bytes]),
-            Ok(_) => return Ok(None),
-            // The medium is to blame, and not what became of it.
-            Err(error) if error.said.is_some_and(|said| said.is_unreadable()) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(directory::of_label(file, &label_bytes))
+    directory::read_behind(file, &mut label_bytes, |block| match tape.read(block) {
+        Ok(TapeRead::Block(bytes)) => Ok(Some(bytes)),
+        Ok(_) => Ok(None),
+        // The medium is to blame, and not what became of it.
+        Err(error) if error.said.is_some_and(|said| said.is_unreadable()) => Ok(None),
+        Err(error) => Err(error),
+    })
 }
 
 /// Skips the blocks of a file that ends with the data.
