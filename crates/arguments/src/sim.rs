@@ -100,6 +100,10 @@ pub struct TapeArgs {
     #[arg(long, default_value = "on", value_name = "on|off|RATIO", hide_possible_values = true,
           value_parser = proposing(compression, SWITCHES))]
     compression: CompressionChoice,
+    /// TapeAlert flags that the drive reports once, 1 to 64; with 20 or 21 it requests cleaning
+    #[arg(hide_short_help = true, long, value_name = "N", value_delimiter = ',',
+          value_parser = clap::value_parser!(u8).range(1..=64))]
+    alert: Vec<u8>,
     /// Change a parameter of the drive; takeup plan --parameters shows their names
     #[arg(hide_short_help = true, long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<ParameterSetting>,
@@ -284,6 +288,7 @@ impl TapeArgs {
                 TapeTime::None => TimeChoice::None,
             },
             compression: self.compression,
+            alerts: self.alert.clone(),
             settings: self.settings.clone(),
         }
     }

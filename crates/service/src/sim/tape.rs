@@ -52,6 +52,9 @@ pub struct SimTapeRequest {
     /// Compression by the drive.
     #[serde(default)]
     pub compression: CompressionChoice,
+    /// TapeAlert flags that the drive reports once, 1 to 64.
+    #[serde(default)]
+    pub alerts: Vec<u8>,
     /// Parameters of the drive.
     #[serde(default)]
     pub settings: Vec<ParameterSetting>,
@@ -157,7 +160,9 @@ pub fn mount(request: &SimTapeRequest) -> Result<MountedTape, Failure> {
     for setting in &request.settings {
         setting.apply(&mut parameters)?;
     }
-    let drive = VirtualDrive::new("virtual drive", settings(generation));
+    let alerts = request.alerts.iter().copied().collect();
+    let settings = DriveSettings { alerts, ..settings(generation) };
+    let drive = VirtualDrive::new("virtual drive", settings);
     let recorded_bytes = cartridge.used_bytes();
     let capacity_bytes = new_medium.capacity_bytes;
     let medium_density = cartridge.density();

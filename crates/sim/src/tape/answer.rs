@@ -267,12 +267,21 @@ impl Drive {
         let parameters = match page {
             // Supported pages.
             0x00 => return Ok(vec![0x00, 0, 0, 4, 0x00, 0x0c, 0x17, 0x2e]),
-            // Sequential access device: bytes read and written are not counted here; no cleaning.
-            0x0c => parameter(0x0100, &[0, 0, 0, 0]),
+            // Sequential access device: bytes read and written are not counted here; cleaning.
+            0x0c => {
+                let alerts = &self.settings.alerts;
+                let asks = alerts.contains(&CLEAN_NOW) || alerts.contains(&CLEAN_PERIODIC);
+                parameter(0x0100, &[0, 0, 0, u8::from(asks)])
+            }
             // Volume statistics: valid, capacity of the medium and used capacity.
             0x17 => self.volume_statistics(),
-            // TapeAlert: 64 flags, none of them set.
-            0x2e => (1..=64).flat_map(|flag| parameter(flag, &[0])).collect(),
+            // TapeAlert: reading the flags clears them.
+            0x2e => {
+                let were_read = std::mem::replace(&mut self.were_alerts_read, true);
+                let is_set = |flag: u8| !were_read && self.settings.alerts.contains(&flag);
+                let flag = |flag: u8| parameter(flag.into(), &[u8::from(is_set(flag))]);
+                (1..=64).flat_map(flag).collect()
+            }
             _ => return Err(invalid_field()),
         };
         let length = (parameters.len() as u16).to_be_bytes();
@@ -281,6 +290,10 @@ impl Drive {
         Ok(data)
     }
 }
+
+/// TapeAlert flags with which a drive requests cleaning (SSC-4, annex A).
+const CLEAN_NOW: u8 = 20;
+const CLEAN_PERIODIC: u8 = 21;
 
 /// Device configuration page; 16 bytes, block identifiers supported.
 fn configuration_page() -> [u8; 16] {

@@ -58,6 +58,8 @@ pub(super) struct Drive {
     /// Adds the time of commands.
     pub(super) pace: Option<Box<dyn Pace>>,
     pub(super) mishaps: Mishaps,
+    /// Whether its TapeAlert flags were read.
+    pub(super) were_alerts_read: bool,
 }
 
 impl Drive {
@@ -74,6 +76,7 @@ impl Drive {
             block_bytes: 0,
             pace: None,
             mishaps: Mishaps::default(),
+            were_alerts_read: false,
         }
     }
 

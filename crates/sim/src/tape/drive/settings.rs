@@ -1,5 +1,7 @@
 //! Properties of a drive: names, limits, and defects.
 
+use std::collections::BTreeSet;
+
 use super::super::faults::{Answers, CartridgeMemories, CompressionSwitch, Ends, Positioning};
 
 /// Properties of a drive.
@@ -28,6 +30,9 @@ pub struct DriveSettings {
     pub positioning: Positioning,
     /// How it reports where it stopped.
     pub ends: Ends,
+    /// TapeAlert flags that are set until they are read, 1 to 64. With flag 20 or 21 it also
+    /// requests cleaning.
+    pub alerts: BTreeSet<u8>,
 }
 
 impl DriveSettings {
@@ -59,6 +64,7 @@ impl Default for DriveSettings {
             cartridge_memory: CartridgeMemories::Read,
             positioning: Positioning::Numbered,
             ends: Ends::Proper,
+            alerts: BTreeSet::new(),
         }
     }
 }
