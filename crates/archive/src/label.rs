@@ -25,7 +25,7 @@ use crate::member::Member;
 use crate::pax;
 use crate::stream::StoredOffset;
 pub use directory::{DIRECTORY_BYTES_MAX, find_directory};
-pub use names::{HostName, JobText, LabelledSet};
+pub use names::{HostName, JobText, LabelledSet, MediumName};
 
 /// Longest label that is read or written: a block, the odd bytes of another, and headers.
 pub const LABEL_BYTES_MAX: usize = 64 << 20;
@@ -84,6 +84,8 @@ pub struct Label {
     pub time_seconds: u64,
     /// The machine that wrote it, if its name is known; older sets have none.
     pub host: Option<HostName>,
+    /// What people call the medium, if it has a name.
+    pub medium_name: Option<MediumName>,
     /// Which set of a chain it belongs to; `None` outside of chains.
     pub chain: Option<LabelledSet>,
 }
@@ -281,6 +283,9 @@ impl Label {
         );
         if let Some(host) = &self.host {
             write!(text, "host={} ", host.as_str()).expect("a string takes any text");
+        }
+        if let Some(name) = &self.medium_name {
+            write!(text, "name={name} ").expect("a string takes any text");
         }
         if let Some(set) = &self.chain {
             set.push_fields(&mut text);
@@ -550,6 +555,7 @@ fn decode_fields(text: &[u8]) -> Result<Label, &'static str> {
         },
         time_seconds: number("time")?,
         host: field("host").ok().and_then(|name| HostName::new(name.as_bytes())),
+        medium_name: field("name").ok().and_then(MediumName::new),
         chain: LabelledSet::of_fields(|name| field(name).ok()),
     };
     let block = u64::from(label.block_bytes);

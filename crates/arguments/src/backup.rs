@@ -165,8 +165,18 @@ struct TapeArgs {
     /// at the start
     #[arg(hide_short_help = true, long)]
     overwrite_volumes: bool,
+    /// What the medium in the drive is called; by default its bar code, where the drive tells it
+    ///
+    /// One without a name gets this one. One that holds sets and is called otherwise is refused: it
+    /// is another medium. With --overwrite it gets the name anew. Later volumes that have neither
+    /// name nor bar code get the name with their number.
+    #[arg(hide_short_help = true, long, value_name = "NAME")]
+    volume_name: Option<String>,
     #[command(flatten)]
     change: ChangeArgs,
+    /// Eject the medium at the end
+    #[arg(hide_short_help = true, long)]
+    eject: bool,
 }
 
 /// How blocks are laid out on tape.
@@ -232,6 +242,8 @@ impl TapeArgs {
             drive_compression: self.drive_compression.map(|switch| switch == Switch::On),
             overwrite_volumes: self.overwrite_volumes,
             change_command: self.change.change_command.clone(),
+            volume_name: self.volume_name.clone(),
+            eject: self.eject,
         }
     }
 }

@@ -196,8 +196,9 @@ pub struct ChangeArgs {
     /// terminal
     ///
     /// The command gets the request in its environment: TAKEUP_ACTION (write or read),
-    /// TAKEUP_DEVICE, TAKEUP_SET, TAKEUP_VOLUME, TAKEUP_MEDIUM (empty when unknown) and
-    /// TAKEUP_ATTEMPT (from 1). An exit code other than 0 means that there is no other volume.
+    /// TAKEUP_DEVICE, TAKEUP_SET, TAKEUP_VOLUME, TAKEUP_MEDIUM and TAKEUP_MEDIUM_NAME (empty when
+    /// unknown), TAKEUP_ATTEMPT (from 1), and TAKEUP_REASON: why the last medium was refused. An
+    /// exit code other than 0 means that there is no other volume.
     #[arg(hide_short_help = true, long, value_name = "COMMAND", help_heading = "Tape")]
     pub change_command: Option<String>,
 }
@@ -222,6 +223,9 @@ pub struct TapeSourceArgs {
     without_volume: Vec<u32>,
     #[command(flatten)]
     change: ChangeArgs,
+    /// Eject the medium at the end
+    #[arg(hide_short_help = true, long)]
+    eject: bool,
 }
 
 impl TapeSourceArgs {
@@ -232,6 +236,7 @@ impl TapeSourceArgs {
             file: self.file,
             without_volumes: self.without_volume.clone(),
             change_command: self.change.change_command.clone(),
+            eject: self.eject,
         }
     }
 }

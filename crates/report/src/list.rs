@@ -1,15 +1,19 @@
 //! The members of an archive and the sets of a volume, for people.
 
-use archive::label::LabelledSet;
+use archive::label::{LabelledSet, hex};
 use archive::member::{Member, MemberKind};
 use base::calendar::time_text;
 use base::escape::escape;
 use base::format::{counted, size};
 use tapeset::{SetContents, SetOnVolume};
 
-/// The sets of a volume, a line each.
+/// The sets of a volume, a line each, below what the medium is called.
 pub fn sets(sets: &[SetOnVolume]) -> String {
-    sets.iter().map(|set| set_line(set) + "\n").collect()
+    let newest = sets.last();
+    let name = newest.and_then(|set| Some((set.medium_name?, set.medium)));
+    let heading = name.map(|(name, id)| format!("medium {name} ({})\n", &hex(&id)[..8]));
+    let lines = sets.iter().map(|set| set_line(set) + "\n");
+    heading.into_iter().chain(lines).collect()
 }
 
 /// `  1 0123456789ab 2026-11-20 08:33:01 by db1, zstd:3, segments 1-4 from file 0,

@@ -42,5 +42,7 @@ fn line(medium: &MediumAnswer) -> String {
             format!("kept {}, and {} more", escape(why.as_bytes()), more.len())
         }
     };
-    format!("  {}  {}  {}; {state}\n", &medium.medium[..8], medium.last_used, sets.join(", "))
+    let name = medium.name.as_ref().map(|name| format!("  {}", escape(name.as_bytes())));
+    let (id, name) = (&medium.medium[..8], name.unwrap_or_default());
+    format!("  {id}{name}  {}  {}; {state}\n", medium.last_used, sets.join(", "))
 }

@@ -7,9 +7,13 @@ use tapeset::TapeReading;
 /// Lines on a set that was written.
 pub fn written(tape: &TapeSummary) -> String {
     let set = tape.set.get(..8).unwrap_or(&tape.set);
-    let volumes = match tape.volumes {
-        1 => String::new(),
-        more => format!(" on {more} volumes"),
+    let names: Option<Vec<&str>> = tape.media.iter().map(|it| it.name.as_deref()).collect();
+    let names = names.filter(|names| !names.is_empty()).map(|names| names.join(", "));
+    let volumes = match (tape.volumes, names) {
+        (1, None) => String::new(),
+        (1, Some(name)) => format!(" of {name}"),
+        (more, None) => format!(" on {more} volumes"),
+        (more, Some(names)) => format!(" on {more} volumes, {names}"),
     };
     let waited = match tape.write_seconds {
         Some(seconds) => format!(", {} in writes", duration(seconds)),

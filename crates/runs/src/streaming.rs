@@ -7,12 +7,14 @@
 
 use std::borrow::Cow;
 
+use archive::label::hex;
 use base::finding::{Certainty, Finding, Unit};
+use base::format::{count, rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tapeset::NamedMedium;
 
 use crate::rules;
-use base::format::{count, rate};
 
 /// The end of a backup to tape. Names are kept once they are published.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +41,9 @@ pub struct TapeSummary {
     pub file_number: u32,
     /// Volumes of the set.
     pub volumes: u32,
+    /// The media, in the order of the volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<WrittenMedium>,
     /// Segments, the index segment included.
     pub segments: u32,
     /// Blocks written, labels included.
@@ -70,6 +75,22 @@ pub struct TapeSummary {
     /// The same in parts, for the findings of the run.
     #[serde(skip)]
     pub finding: Option<Finding>,
+}
+
+/// A medium that got a volume of a set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WrittenMedium {
+    /// Its id, as in its labels.
+    pub medium: String,
+    /// What it is called: its bar code, or as `--volume-name` said.
+    pub name: Option<String>,
+}
+
+impl From<&NamedMedium> for WrittenMedium {
+    fn from(medium: &NamedMedium) -> WrittenMedium {
+        let name = medium.name.map(|name| name.to_string());
+        WrittenMedium { medium: hex(&medium.medium), name }
+    }
 }
 
 impl TapeSummary {

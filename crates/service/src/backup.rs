@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use archive::chunk::Compression;
 use archive::index::About;
+use archive::label::MediumName;
 use base::escape::{escape, escape_path};
 use base::finding::Certainty;
 use device::tape::DriveCompression;
@@ -16,7 +17,7 @@ use flow::run::RunReport;
 use model::tape::generation::Generation;
 use runs::backup::{BackupError, BackupOptions, Refill, Shrinking};
 use runs::destination::Destination;
-use runs::streaming::TapeSummary;
+use runs::streaming::{TapeSummary, WrittenMedium};
 use runs::summary::RunSummary;
 use runs::verdict::{RunState, Verdict, no_file};
 use schemars::JsonSchema;
@@ -39,6 +40,7 @@ use crate::sets::{
     self, ChangedListAnswer, FolderLock, Hold, ListUsed, NewSet, NewTapeSet, SetSettings,
     WrittenSetAnswer,
 };
+use crate::tape_end::{self, Then, check_drive};
 use crate::tape_memory::{self, Copies};
 use crate::tape_sets::{Copy, Log, TapeSets};
 use crate::virtual_drive::VirtualDrive;
@@ -112,6 +114,10 @@ pub struct TapeTargetSettings {
     pub overwrite_volumes: bool,
     /// Shell command that loads another volume into the drive.
     pub change_command: Option<String>,
+    /// What the medium in the drive at the start is called.
+    pub volume_name: Option<String>,
+    /// Whether the medium is ejected at the end.
+    pub eject: bool,
 }
 
 /// How blocks are laid out on tape.
@@ -239,7 +245,7 @@ pub(crate) fn backup_for(
         Some(_) => Copies::OutsideOfChains,
         None => Copies::All,
     });
-    let to = destination(path, tape_options(&request.tape, path), media, memory, changer);
+    let to = destination(path, tape_options(&request.tape, path)?, media, memory, changer);
     let chosen = compression_by_name::choose(asked, &to)?;
     let mut options = options(request, to, chosen.compression)?;
     options.set = set.as_ref().map(|set| set.options.clone());
@@ -256,6 +262,7 @@ pub(crate) fn backup_for(
         monitor.notice(Notice { level: Level::Note, object, text });
     }
     let report = runs::backup::backup(&options, &monitor, cancel).map_err(|error| {
+        let _ = tape_end::end(path, Then::KeepMedium, &monitor);
         if let (Some(set), Some(log)) = (&options.set, &log) {
             log.abandons(set.about.set);
         }
@@ -267,6 +274,7 @@ pub(crate) fn backup_for(
         monitor.notice(Notice { level: Level::Warning(Harm::Beside), object, text });
     }
     let list = list.map(|list| list.done(report.list, &monitor));
+    let reported = tape_end::end(path, request.tape.eject.into(), &monitor);
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
     let has_others = report.set.as_ref().is_some_and(|set| set.unchanged > 0);
     let summary = monitor.summarise(report.run, |summary| {
@@ -279,6 +287,7 @@ pub(crate) fn backup_for(
             summary.verdict = Verdict::default();
         }
         summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
+        summary.findings.extend(reported.iter().cloned());
     });
     let unread = monitor.harmed(Harm::Unread) + monitor.harmed(Harm::Unlisted);
     Ok(BackupDone { to: path.clone(), summary, set: report.set, tape, unread, list })
@@ -400,8 +409,12 @@ pub(crate) fn options(
     Ok(options)
 }
 
-fn tape_options(settings: &TapeTargetSettings, to: &Path) -> TapeOptions {
-    TapeOptions {
+fn tape_options(settings: &TapeTargetSettings, to: &Path) -> Result<TapeOptions, Failure> {
+    if settings.eject {
+        check_drive("--eject", to)?;
+    }
+    Ok(TapeOptions {
+        medium_name: settings.volume_name.as_ref().map(|name| medium_name(name, to)).transpose()?,
         segment_bytes: settings.segment_bytes,
         layout: match settings.block_mode {
             TapeBlockMode::Variable => BlockLayout::Variable,
@@ -412,7 +425,17 @@ fn tape_options(settings: &TapeTargetSettings, to: &Path) -> TapeOptions {
             .map(|on| if on { DriveCompression::On } else { DriveCompression::Off }),
         later_volumes: if settings.overwrite_volumes { Existing::Replace } else { Existing::Keep },
         pace: to.to_str().and_then(pace_of_virtual_drive),
-    }
+    })
+}
+
+/// The name of a medium, as it was typed.
+fn medium_name(name: &str, to: &Path) -> Result<MediumName, Failure> {
+    check_drive("--volume-name", to)?;
+    MediumName::new(name).ok_or_else(|| {
+        let hint = "use up to 32 letters, digits and signs, as of a bar code, without blanks";
+        let name = base::escape::escape(name.as_bytes());
+        Failure::of(format!("--volume-name: {name:?} is no name of a medium"), Some(hint))
+    })
 }
 
 /// The pace of a virtual drive comes from its settings and its `--speed-up`. The run is paced by
@@ -461,6 +484,7 @@ fn summary_of_generation(run: &RunReport, tape: &TapeReport) -> TapeSummary {
         segment_bytes: tape.segment_bytes,
         file_number: tape.file_number,
         volumes: tape.volumes,
+        media: tape.media.iter().map(WrittenMedium::from).collect(),
         segments: tape.segments,
         blocks: tape.blocks,
         bytes: tape.blocks * tape.block_bytes,

@@ -6,7 +6,8 @@
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
-use archive::label::hex;
+use archive::label::{MediumName, hex};
+use base::escape::escape_controls;
 use flow::cancel::Cancel;
 use loads::tape::{MediumChanger, TapeBenchError};
 use tapeset::{ChangeError, VolumeChanger, VolumePurpose, VolumeRequest};
@@ -80,16 +81,23 @@ impl CommandChanger {
 
     fn load(&self, request: &VolumeRequest) -> Result<(), ChangeError> {
         let (action, set, volume, medium) = match &request.purpose {
-            VolumePurpose::Write { set, volume } => ("write", set, volume, None),
-            VolumePurpose::Read { set, volume, medium } => ("read", set, volume, medium.as_ref()),
+            VolumePurpose::Write { set, volume } => ("write", set, volume, (None, None)),
+            VolumePurpose::Read { set, volume, medium, name } => {
+                ("read", set, volume, (medium.as_ref(), name.as_ref()))
+            }
         };
+        let (medium, name) = medium;
+        // The text can contain what a drive sent.
+        let reason = request.refused.as_ref().map(|why| escape_controls(&why.to_string()));
         self.run(&[
             ("TAKEUP_ACTION", action),
             ("TAKEUP_DEVICE", &request.device),
             ("TAKEUP_SET", &hex(set)),
             ("TAKEUP_VOLUME", &volume.to_string()),
             ("TAKEUP_MEDIUM", &medium.map(hex).unwrap_or_default()),
+            ("TAKEUP_MEDIUM_NAME", name.map(MediumName::as_str).unwrap_or_default()),
             ("TAKEUP_ATTEMPT", &request.attempt.to_string()),
+            ("TAKEUP_REASON", &reason.unwrap_or_default()),
         ])
     }
 
@@ -116,7 +124,12 @@ mod tests {
     fn request() -> VolumeRequest {
         VolumeRequest {
             device: "/dev/nst0".into(),
-            purpose: VolumePurpose::Read { set: [0xab; 16], volume: 2, medium: Some([1; 16]) },
+            purpose: VolumePurpose::Read {
+                set: [0xab; 16],
+                volume: 2,
+                medium: Some([1; 16]),
+                name: MediumName::new("000123L6"),
+            },
             refused: Some(tapeset::Refused::OtherVolume { found: 1, wanted: 2 }),
             attempt: 3,
         }
@@ -155,6 +168,8 @@ mod tests {
         let told = told(out.path());
         let expected = format!(
             "TAKEUP_ACTION=read\nTAKEUP_ATTEMPT=3\nTAKEUP_DEVICE=/dev/nst0\nTAKEUP_MEDIUM={}\n\
+             TAKEUP_MEDIUM_NAME=000123L6\n\
+             TAKEUP_REASON=the medium holds volume 1 of this set, not 2\n\
              TAKEUP_SET={}\nTAKEUP_VOLUME=2\n",
             "01".repeat(16),
             "ab".repeat(16)

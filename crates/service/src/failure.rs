@@ -221,6 +221,9 @@ fn tape_set_hint(error: &TapeSetError) -> Option<String> {
         TapeSetError::Refused { refused: Refused::TestArea, .. } => {
             "add --overwrite to write over the medium: it holds only test data"
         }
+        TapeSetError::Refused { refused: Refused::OtherName { .. }, .. } => {
+            "put in the medium with that name, or leave --volume-name out to write to this one"
+        }
         TapeSetError::Refused { refused: Refused::NoMedium, .. } => "put a medium into the drive",
         TapeSetError::Refused { refused: Refused::DataFollow, .. } => {
             "run `mt eom` to move behind the data, or add --overwrite to write over them"

@@ -16,11 +16,12 @@
 //! - [`pipe`]: a buffer between two programs, files or devices.
 //! - [`run`]: what these runs have in common.
 //! - [`tape_source`]: a tape that an archive is read from.
+//! - `tape_end`: what the drive reports after a run, and the tape that comes out.
 //! - [`sets`]: sets of a chain in a folder.
 //! - `tape_memory`: what is known of media without reading them.
 //! - `tape_sets`: what is known of sets of chains on tape without a tape.
 //! - [`folder_sets`]: the sets of a folder, listed.
-//! - [`verify_sets`]: all archives of a folder, read back.
+//! - [`verify_sets`]: all archives of a folder, or all sets of a tape, read back.
 //! - [`retention`]: which sets of a folder are kept, and the end of the others.
 //! - [`mod@media`]: the tapes that hold sets, and which may be written over.
 //! - [`mod@jobs`]: backups that a file names, and that run again and again.
@@ -94,6 +95,7 @@ pub mod sets;
 mod shell;
 pub mod sim;
 pub mod state;
+mod tape_end;
 mod tape_memory;
 mod tape_sets;
 pub mod tape_source;

@@ -23,6 +23,7 @@ use crate::interrupted::with_left;
 use crate::outcome::Outcome;
 use crate::restore::selection;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
+use crate::tape_end;
 use crate::tape_source::{self, TapeSourceSettings, in_another_set, no_tape};
 
 pub use answer::{
@@ -114,6 +115,10 @@ pub struct ListDone {
 pub struct SetsDone {
     /// In the order of their numbers.
     pub sets: Vec<SetOnVolume>,
+    /// What the drive reports.
+    pub reported: Vec<String>,
+    /// Why the medium was not ejected, though it was to be.
+    pub still_loaded: Option<String>,
 }
 
 impl ListDone {
@@ -126,7 +131,8 @@ impl ListDone {
 impl SetsDone {
     /// How the command has ended.
     pub fn outcome(&self) -> Outcome {
-        if self.sets.iter().any(|set| !set.has_index && set.followed) {
+        let is_incomplete = |set: &SetOnVolume| !set.has_index && set.followed;
+        if self.still_loaded.is_some() || self.sets.iter().any(is_incomplete) {
             Outcome::Warned
         } else {
             Outcome::Done
@@ -172,7 +178,10 @@ pub fn list(
     if asked > 0 && report.not_found.len() == asked && is_sound {
         return Err(nothing_found(&report.not_found, tape.as_ref(), cancel));
     }
-    let summary = monitor.summarise(report.run.clone(), |_| {});
+    let reported = tape_end::end(&request.from, request.tape.eject.into(), &monitor);
+    let summary = monitor.summarise(report.run.clone(), |summary| {
+        summary.findings.extend(reported.iter().cloned());
+    });
     Ok(ListEnd::Whole(Box::new(ListDone { summary, report })))
 }
 
@@ -244,5 +253,7 @@ pub fn sets(
         return Err(no_tape("--sets", &request.from, hint));
     };
     let sets = sets_on_volume(tape, cancel).map_err(ReadFailure::from).map_err(ListError::from)?;
-    Ok(SetsDone { sets })
+    let (reported, ejected) = tape_end::look(&request.from, request.tape.eject.into());
+    let reported = reported.iter().map(tape_end::line).collect();
+    Ok(SetsDone { sets, reported, still_loaded: ejected.err() })
 }

@@ -41,6 +41,9 @@ pub struct MediaAnswer {
 pub struct MediumAnswer {
     /// Its id, as in its labels.
     pub medium: String,
+    /// What it is called: its bar code, or as `--volume-name` said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// When it was last written to, in UTC.
     pub last_used: String,
     /// Names of the sets with a part on it; the id of a set of which no more is known.
@@ -119,6 +122,7 @@ pub fn media(request: &MediaRequest, cancel: &Cancel) -> Result<MediaAnswer, Fai
         }
         MediumAnswer {
             medium: medium.medium.clone(),
+            name: medium.name.clone(),
             last_used: base::calendar::time_text(medium.last_used.as_second()),
             sets,
             jobs,

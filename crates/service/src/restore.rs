@@ -28,6 +28,7 @@ use crate::interrupted::{left_in, with_left};
 use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
 use crate::sets::{self, SetSelection};
+use crate::tape_end::{self, Then};
 use crate::tape_source::{self, TapeSourceAnswer, TapeSourceSettings};
 
 /// What to restore, where to, and how.
@@ -271,8 +272,14 @@ fn done(
     set: Option<About>,
     cancel: &Cancel,
 ) -> Result<RestoreDone, Failure> {
-    let report = report.map_err(|failure| with_left(failure, cancel, || left_in(&request.into)))?;
-    let summary = monitor.summarise(report.run.clone(), |_| {});
+    let report = report.map_err(|failure| {
+        let _ = tape_end::end(&request.from, Then::KeepMedium, &monitor);
+        with_left(failure, cancel, || left_in(&request.into))
+    })?;
+    let reported = tape_end::end(&request.from, request.tape.eject.into(), &monitor);
+    let summary = monitor.summarise(report.run.clone(), |summary| {
+        summary.findings.extend(reported.iter().cloned());
+    });
     Ok(RestoreDone { request: request.clone(), summary, report, set })
 }
 

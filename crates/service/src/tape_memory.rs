@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use archive::label::hex;
+use archive::label::{MediumName, hex};
 use catalogue::SetsFolder;
 use device::tape::scsi::attribute::CartridgeMemory;
 use device::target::{Existing, FileMode, Target};
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use tapeset::{Directory, KnownMedia, KnownMedium, Memory, TapeIndex};
 
 use crate::state;
+use crate::tape_sets::account::Account;
 
 /// Most bytes of all copies of indexes: of some hundred million files.
 const INDEX_BYTES_MAX: u64 = 4 << 30;
@@ -94,10 +95,7 @@ impl KnownMedia for TapeMemory {
     fn medium(&self, memory: &CartridgeMemory) -> Option<KnownMedium> {
         let path = self.note_path(memory.serial.as_deref()?);
         let file = File::open(&path).ok()?;
-        if file.metadata().ok()?.len() > NOTE_BYTES_MAX {
-            return None;
-        }
-        let note: MediumNote = serde_json::from_reader(io::BufReader::new(&file)).ok()?;
+        let note = read_note(&file)?;
         let known = note.known().filter(|known| memory.is_unchanged_since(&known.memory))?;
         used_now(&file);
         Some(known)
@@ -113,6 +111,12 @@ impl KnownMedia for TapeMemory {
             folder.and_then(|folder| SetsFolder::read(&folder).ok()).unwrap_or_default()
         });
         TapeIndex::of_copy(File::open(&known.of(set)?.path).ok()?).ok()?
+    }
+
+    fn name(&self, medium: [u8; 16]) -> Option<MediumName> {
+        let account = state::tape_sets().and_then(|folder| Account::read(&folder).ok());
+        let in_account = account.and_then(|account| account.name_of(medium));
+        in_account.or_else(|| self.noted_name(medium))
     }
 
     fn note(&self, medium: &KnownMedium) {
@@ -146,6 +150,16 @@ impl KnownMedia for TapeMemory {
 impl TapeMemory {
     fn of(folder: PathBuf, copies: Copies) -> TapeMemory {
         TapeMemory { folder, copies, chains: OnceLock::new() }
+    }
+
+    /// What a medium is called by the notes of cartridges.
+    fn noted_name(&self, medium: [u8; 16]) -> Option<MediumName> {
+        let (notes, digits) = (std::fs::read_dir(self.media()).ok()?, hex(&medium));
+        let of_it = |note: &MediumNote| note.medium == digits;
+        let mut notes =
+            notes.flatten().filter_map(|entry| read_note(&File::open(entry.path()).ok()?));
+        let newest = notes.find(of_it)?.known()?.sets.into_iter().next()?;
+        newest.last.label.medium_name
     }
 
     fn media(&self) -> PathBuf {
@@ -188,6 +202,14 @@ impl TapeMemory {
         file.flush()?;
         target.complete().map(|_| ()).map_err(io::Error::other)
     }
+}
+
+/// A note of a medium; `None` if it is none.
+fn read_note(file: &File) -> Option<MediumNote> {
+    if file.metadata().ok()?.len() > NOTE_BYTES_MAX {
+        return None;
+    }
+    serde_json::from_reader(io::BufReader::new(file)).ok()
 }
 
 /// Copies the first bytes of a file.
@@ -258,6 +280,7 @@ mod tests {
             previous: None,
             time_seconds: 1_700_000_000,
             host: HostName::new(b"db1"),
+            medium_name: MediumName::new("000123L6"),
             chain: None,
         };
         let absolute = (file > 0).then_some(u64::from(file) * 100);
@@ -286,6 +309,8 @@ mod tests {
         memory.note(&then);
         let found = memory.medium(&then.memory).unwrap();
         assert_eq!((found.medium, &found.sets), (then.medium, &then.sets));
+        assert_eq!(memory.name(then.medium), MediumName::new("000123L6"));
+        assert_eq!(memory.name([3; 16]), None);
         assert_eq!(memory.medium(&known(8).memory), None, "something was written since");
         memory.note(&known(8));
         assert!(memory.medium(&known(8).memory).is_some());

@@ -5,7 +5,7 @@
 //! before it, which may lie on another tape than that in the drive, and a restore asks for the
 //! media that it needs alone. Copies that are lost are made again from the tapes.
 
-mod account;
+pub(crate) mod account;
 
 use std::collections::HashSet;
 use std::fs::{DirBuilder, File};
@@ -26,8 +26,8 @@ use runs::origin::Origin;
 use runs::read::ReadFailure;
 use runs::restore::{Chain, ChainPart, LostParts};
 use tapeset::{
-    KnownIndex, SetChoice, SetOnVolume, TapeIndex, TapeOrigin, TapeReadFailure, Wanted,
-    copy_indexes,
+    KnownIndex, NamedMedium, SetChoice, SetOnVolume, TapeIndex, TapeOrigin, TapeReadFailure,
+    Wanted, copy_indexes,
 };
 
 pub(crate) use account::{Account, Log, MediumAccount};
@@ -226,7 +226,8 @@ impl TapeSets {
         std::io::copy(&mut FromStart { file: from, at: 0 }, &mut to).map_err(failed)?;
         let log = self.log(Some(&about.job));
         for (volume, medium) in index.media().into_iter().chain([(here.volume, here.medium)]) {
-            tapeset::MediaLog::takes(&*log, medium, about.set, volume);
+            let name = here.medium_name.filter(|_| medium == here.medium);
+            tapeset::MediaLog::takes(&*log, NamedMedium { medium, name }, about.set, volume);
         }
         log.outcome()?;
         target.complete().map(|_| ()).map_err(|error| Failure::new(&error, None))

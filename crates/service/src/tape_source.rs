@@ -32,6 +32,8 @@ pub struct TapeSourceSettings {
     pub without_volumes: Vec<u32>,
     /// Shell command that loads another volume into the drive.
     pub change_command: Option<String>,
+    /// Whether the medium is ejected at the end.
+    pub eject: bool,
 }
 
 /// A set on a volume.
@@ -60,6 +62,7 @@ impl TapeSourceSettings {
                 (Some(_), _) => "--set",
                 (_, Some(_)) => "--file",
                 _ if !self.without_volumes.is_empty() => "--without-volume",
+                _ if self.eject => "--eject",
                 _ => return Ok(from.into()),
             };
             return Err(no_tape(option, from, "name a tape drive: /dev/nst0 is the first"));

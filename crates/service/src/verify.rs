@@ -17,6 +17,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::interrupted::with_left;
 use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, ReadOrderChoice, RunMonitor, RunObserver, bytes};
+use crate::tape_end::{self, Then};
 use crate::tape_source::{self, TapeSourceSettings};
 
 pub use answer::{
@@ -144,12 +145,15 @@ pub(crate) fn try_verify(
         .recording(request.record.as_deref(), None)?
         .watching(Some(&request.from), None);
     let report = runs::verify::verify(options, &monitor, cancel).map_err(|error| {
+        let _ = tape_end::end(&request.from, Then::KeepMedium, &monitor);
         let NotVerified { failure, is_of_the_archive } = error.into();
         let left = || "the archive was not read to its end".to_owned();
         NotVerified { failure: with_left(failure, cancel, left), is_of_the_archive }
     })?;
+    let reported = tape_end::end(&request.from, request.tape.eject.into(), &monitor);
     let summary = monitor.summarise(report.run.clone(), |summary| {
         summary.verdict = verdict::verdict(&report, std::mem::take(&mut summary.verdict));
+        summary.findings.extend(reported.iter().cloned());
     });
     Ok(VerifyDone { against: request.against.clone(), summary, report })
 }

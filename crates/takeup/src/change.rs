@@ -143,8 +143,9 @@ fn question(request: &VolumeRequest) -> String {
             let wanted = format!("another medium into {device}, for volume {volume} of set {set}");
             (wanted, "q gives up")
         }
-        VolumePurpose::Read { set, volume, medium } => {
-            let medium = medium.as_ref().map(|medium| format!(" (medium {})", short(medium)));
+        VolumePurpose::Read { set, volume, medium, name } => {
+            let name = name.map(|name| format!(" {name}")).unwrap_or_default();
+            let medium = medium.as_ref().map(|it| format!(" (medium{name} {})", short(it)));
             let medium = medium.unwrap_or_default();
             let wanted = format!("volume {volume} of set {}{medium} into {device}", short(set));
             (wanted, "w goes on without it, q gives up")
@@ -160,7 +161,12 @@ mod tests {
     fn request() -> VolumeRequest {
         VolumeRequest {
             device: "/dev/nst0".into(),
-            purpose: VolumePurpose::Read { set: [0xab; 16], volume: 2, medium: Some([1; 16]) },
+            purpose: VolumePurpose::Read {
+                set: [0xab; 16],
+                volume: 2,
+                medium: Some([1; 16]),
+                name: archive::label::MediumName::new("000123L6"),
+            },
             refused: Some(tapeset::Refused::OtherVolume { found: 1, wanted: 2 }),
             attempt: 3,
         }
@@ -169,8 +175,8 @@ mod tests {
     #[test]
     fn the_question_says_why_and_what() {
         let expected = "\r\x1b[Ktakeup: the medium holds volume 1 of this set, not 2\n\
-                        takeup: put volume 2 of set abababab (medium 01010101) into /dev/nst0; \
-                        then press Enter (w goes on without it, q gives up): ";
+                        takeup: put volume 2 of set abababab (medium 000123L6 01010101) into \
+                        /dev/nst0; then press Enter (w goes on without it, q gives up): ";
         assert_eq!(question(&request()), expected);
         let text = "sense \u{1b}[2J\nput your key in".to_owned();
         let said =

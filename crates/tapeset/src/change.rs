@@ -1,6 +1,6 @@
 //! Changes of volume. The caller decides whom to ask: a person or an autoloader.
 
-use archive::label::LABEL_VERSION;
+use archive::label::{LABEL_VERSION, MediumName};
 
 /// How often one volume is asked for before the run gives up.
 pub const CHANGE_ATTEMPTS_MAX: u32 = 10;
@@ -46,6 +46,8 @@ pub enum VolumePurpose {
         volume: u32,
         /// Id of the medium, if an index or label has it.
         medium: Option<[u8; 16]>,
+        /// What people call it, if that is noted here.
+        name: Option<MediumName>,
     },
 }
 
@@ -89,8 +91,18 @@ pub enum Refused {
     #[error("the medium is blank")]
     Blank,
     /// It holds other sets only.
-    #[error("the medium holds no volume of this set")]
-    OtherSet,
+    #[error("the medium{} holds no volume of this set", called(*name))]
+    OtherSet {
+        /// What it is called.
+        name: Option<MediumName>,
+    },
+    /// It has another name than the run was given.
+    #[error("the medium is called {found}, not {wanted}")]
+    OtherName {
+        /// What it is called.
+        found: MediumName,
+        wanted: MediumName,
+    },
     /// It is another volume of the set.
     #[error("the medium holds volume {found} of this set, not {wanted}")]
     OtherVolume {
@@ -104,6 +116,11 @@ pub enum Refused {
         /// What the drive reported.
         text: String,
     },
+}
+
+/// Its name behind what it is: ` 000123L6`.
+fn called(name: Option<MediumName>) -> String {
+    name.map(|name| format!(" {name}")).unwrap_or_default()
 }
 
 /// Why there is no other volume.

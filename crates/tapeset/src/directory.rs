@@ -176,6 +176,7 @@ mod tests {
                 previous: first.checked_sub(1),
                 time_seconds: 1_700_000_000 + u64::from(number),
                 host: None,
+                medium_name: None,
                 chain: None,
             };
             let absolute = (number != 2).then_some(u64::from(file) * 100);

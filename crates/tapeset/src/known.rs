@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use archive::label::MediumName;
 use device::tape::scsi::attribute::CartridgeMemory;
 
 use crate::read::{SetHere, TapeIndex};
@@ -29,6 +30,9 @@ pub trait KnownMedia: Send + Sync {
 
     /// A copy of the index of a set.
     fn index(&self, set: [u8; 16]) -> Option<TapeIndex>;
+
+    /// What people call a medium.
+    fn name(&self, medium: [u8; 16]) -> Option<MediumName>;
 
     /// Notes how a medium was left. Nothing depends on whether that succeeds.
     fn note(&self, medium: &KnownMedium);
@@ -59,6 +63,10 @@ impl Memory {
     /// The copy of an index, if it is of this set.
     pub(crate) fn index(&self, set: [u8; 16]) -> Option<TapeIndex> {
         self.0.as_ref()?.index(set).filter(|index| index.set() == Some(set))
+    }
+
+    pub(crate) fn name(&self, medium: [u8; 16]) -> Option<MediumName> {
+        self.0.as_ref()?.name(medium)
     }
 
     pub(crate) fn note(&self, medium: impl FnOnce() -> Option<KnownMedium>) {

@@ -45,15 +45,15 @@ pub use change::{
 };
 pub use directory::Directory;
 pub use known::{KnownMedia, KnownMedium, Memory};
-pub use media::{Media, MediaLog};
+pub use media::{Media, MediaLog, NamedMedium};
 pub use options::{
     BlockLayout, DrivePace, START_FILL_PERCENT, TapeOptions, ring_bytes, segment_bytes,
 };
 pub use read::{
     HELD_BYTES_MAX, KnownIndex, LabelledFile, Need, OpenTape, SetChoice, SetContents, SetHere,
     SetOnVolume, Spot, TapeEnd, TapeIndex, TapeOrigin, TapeReadFailure, TapeReading, TapeShared,
-    TapeStands, Totals, Wanted, WantedBlocks, copy_indexes, is_read_through, look_through_sets,
-    reading_order, sets_on_volume,
+    TapeStands, Totals, Wanted, WantedBlocks, copy_indexes, is_read_through, labelled_sets,
+    look_through_sets, reading_order, sets_on_volume,
 };
 pub use segments::{Chunks, Segments};
 pub use write::{

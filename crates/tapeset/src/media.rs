@@ -3,13 +3,22 @@
 use std::fmt;
 use std::sync::Arc;
 
+use archive::label::MediumName;
+
 /// Keeps account of media.
 pub trait MediaLog: Send + Sync {
     /// All sets on a medium are about to be written over.
     fn overwrites(&self, medium: [u8; 16]);
 
     /// A medium is about to get the first part of a set's volume.
-    fn takes(&self, medium: [u8; 16], set: [u8; 16], volume: u32);
+    fn takes(&self, medium: NamedMedium, set: [u8; 16], volume: u32);
+}
+
+/// A medium, and what people call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedMedium {
+    pub medium: [u8; 16],
+    pub name: Option<MediumName>,
 }
 
 /// What is known of media, besides what is on them.

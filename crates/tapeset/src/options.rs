@@ -1,6 +1,7 @@
 //! The layout of a set on tape, and what follows from the drive for segments and pace.
 
 use archive::chunk::Compression;
+use archive::label::MediumName;
 use device::tape::DriveCompression;
 use device::target::Existing;
 use flow::restart::Restart;
@@ -28,6 +29,9 @@ pub struct TapeOptions {
     pub drive_compression: Option<DriveCompression>,
     /// Whether volumes after the first may be overwritten.
     pub later_volumes: Existing,
+    /// What the first medium is called. One without a name gets it; one that has sets and another
+    /// name is refused. Later media without a name get a number behind it, or their bar code.
+    pub medium_name: Option<MediumName>,
     /// What the pace is chosen by; by default the drive's generation.
     pub pace: Option<DrivePace>,
 }

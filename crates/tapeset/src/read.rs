@@ -42,7 +42,7 @@ use std::time::Instant;
 
 use archive::chunk::Compression;
 use archive::index::RecordKind;
-use archive::label::{LabelledSet, hex};
+use archive::label::{LabelledSet, MediumName, hex};
 use archive::stream::{Stored, StoredOffset};
 use base::failures::lock;
 use flow::account::Account;
@@ -388,6 +388,8 @@ pub struct SetOnVolume {
     pub volume: u32,
     /// Id of the medium.
     pub medium: [u8; 16],
+    /// What the medium is called.
+    pub medium_name: Option<MediumName>,
     /// Numbers of the first and the last segment with a part on this volume, index included.
     pub segments: (u32, u32),
     /// Whether its index is here.
@@ -491,6 +493,35 @@ pub fn copy_indexes(
     Ok(copies)
 }
 
+/// The sets of the volume in the drive, oldest first, as their labels have them: without contents.
+///
+/// # Errors
+/// When the drive cannot be read, or the volume holds no set.
+pub fn labelled_sets(
+    origin: &TapeOrigin,
+    cancel: &Cancel,
+) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
+    let mut drive = with_sets(origin, cancel)?;
+    let mut sets = drive.sets(|_| false)?;
+    sets.reverse();
+    Ok(sets.iter().zip(1..).map(on_volume).collect())
+}
+
+/// A drive whose medium holds sets.
+fn with_sets(origin: &TapeOrigin, cancel: &Cancel) -> Result<LoadedDrive, TapeReadFailure> {
+    let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
+    if !drive.recognise()? {
+        match drive.beginning(Search::LastFiles)? {
+            Beginning::Ours { .. } => {}
+            Beginning::Blank => return Err(TapeReadFailure::Blank { device: drive.device() }),
+            Beginning::Foreign { .. } => {
+                return Err(TapeReadFailure::NoSets { device: drive.device() });
+            }
+        }
+    }
+    Ok(drive)
+}
+
 /// The sets of the volume in the drive, oldest first.
 ///
 /// # Errors
@@ -512,16 +543,7 @@ pub fn look_through_sets(
     cancel: &Cancel,
     look: &mut dyn FnMut(usize, &[u8]),
 ) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
-    let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
-    if !drive.recognise()? {
-        match drive.beginning(Search::LastFiles)? {
-            Beginning::Ours { .. } => {}
-            Beginning::Blank => return Err(TapeReadFailure::Blank { device: drive.device() }),
-            Beginning::Foreign { .. } => {
-                return Err(TapeReadFailure::NoSets { device: drive.device() });
-            }
-        }
-    }
+    let mut drive = with_sets(origin, cancel)?;
     let mut contents = Vec::new();
     let mut sets =
         drive.look_through(|drive, here| {
@@ -555,6 +577,7 @@ fn on_volume((here, number): (&SetHere, u32)) -> SetOnVolume {
         chain: here.first.label.chain,
         volume: here.first.label.volume,
         medium: here.first.label.medium,
+        medium_name: here.first.label.medium_name,
         segments: (here.first.label.segment, here.last.label.segment),
         has_index: here.last.begins_index(),
         followed: here.followed,

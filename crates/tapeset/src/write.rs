@@ -8,6 +8,7 @@ mod end;
 mod error;
 mod left;
 mod members;
+mod named;
 mod plan;
 mod report;
 mod sink;

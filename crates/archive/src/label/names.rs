@@ -10,15 +10,15 @@ const NAME_BYTES_MAX: usize = 64;
 
 /// A short text that is copied with its label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct ShortText {
-    bytes: [u8; NAME_BYTES_MAX],
+struct ShortText<const BYTES_MAX: usize> {
+    bytes: [u8; BYTES_MAX],
     length: u8,
 }
 
-impl ShortText {
+impl<const BYTES_MAX: usize> ShortText<BYTES_MAX> {
     /// `None` if it is empty or too long.
-    fn new(text: &[u8]) -> Option<ShortText> {
-        let mut bytes = [0; NAME_BYTES_MAX];
+    fn new(text: &[u8]) -> Option<Self> {
+        let mut bytes = [0; BYTES_MAX];
         bytes.get_mut(..text.len()).filter(|_| !text.is_empty())?.copy_from_slice(text);
         Some(ShortText { bytes, length: text.len() as u8 })
     }
@@ -31,7 +31,7 @@ impl ShortText {
 
 /// The name of a machine, in the form of a label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct HostName(ShortText);
+pub struct HostName(ShortText<NAME_BYTES_MAX>);
 
 impl HostName {
     /// `None` if it is not a machine's name: empty, more than 64 bytes, or not printable ASCII
@@ -53,9 +53,41 @@ impl std::fmt::Debug for HostName {
     }
 }
 
+/// Longest name of a medium: that of a bar code in the memory of a cartridge (SPC-4, 7.4.2.4.8).
+const MEDIUM_NAME_BYTES_MAX: usize = 32;
+
+/// What people call a medium: its bar code, or what is written on it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MediumName(ShortText<MEDIUM_NAME_BYTES_MAX>);
+
+impl MediumName {
+    /// `None` if it is empty, more than 32 bytes, or not printable ASCII without blanks.
+    pub fn new(name: &str) -> Option<MediumName> {
+        let is_name = name.bytes().all(|byte| byte.is_ascii_graphic());
+        ShortText::new(name.as_bytes()).filter(|_| is_name).map(MediumName)
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl std::fmt::Debug for MediumName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("MediumName").field(&self.as_str()).finish()
+    }
+}
+
+impl std::fmt::Display for MediumName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
 /// The name of a job, in the form of a label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct JobText(ShortText);
+pub struct JobText(ShortText<NAME_BYTES_MAX>);
 
 impl JobText {
     /// `None` if it is empty, or has more than 64 bytes or control characters.

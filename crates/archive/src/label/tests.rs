@@ -42,6 +42,7 @@ fn label() -> impl Strategy<Value = Label> {
             previous,
             time_seconds: ids.3,
             host: HostName::new(&vec![b'h'; (ids.3 % 70) as usize]),
+            medium_name: MediumName::new(&"n".repeat((ids.3 % 37) as usize)),
             chain: (ids.3 % 3 > 0).then(|| LabelledSet {
                 job: JobText::new(&"ä ".repeat((ids.3 % 21) as usize + 1)).expect("a name"),
                 number: ids.3,
@@ -67,6 +68,7 @@ fn plain(block_bytes: u32) -> Label {
         previous: None,
         time_seconds: 1_700_000_000,
         host: None,
+        medium_name: None,
         chain: None,
     }
 }
@@ -200,13 +202,19 @@ fn people_can_read_a_label() {
         level: 1,
         parent: Some([0xcd; 16]),
     };
-    let mut label = Label { host: HostName::new(b"db1"), chain: Some(chain), ..plain(1024) };
+    let mut label = Label {
+        host: HostName::new(b"db1"),
+        medium_name: MediumName::new("000123L6"),
+        chain: Some(chain),
+        ..plain(1024)
+    };
     let bytes = label.encode(Continuation::None).expect("encodable");
     let name = b"PaxHeaders/takeup db1 homes level 1 2023-11-14T22:13:20Z volume 1\0";
     assert_eq!(&bytes[..name.len()], name, "{:?}", String::from_utf8_lossy(&bytes[..100]));
     let text = String::from_utf8_lossy(&bytes);
     let parent = "cd".repeat(16);
-    let fields = format!(" host=db1 job=homes number=12 level=1 parent={parent} check=");
+    let fields =
+        format!(" host=db1 name=000123L6 job=homes number=12 level=1 parent={parent} check=");
     assert!(text.contains(&fields), "{text}");
 }
 
@@ -221,6 +229,7 @@ fn the_longest_names_leave_room() {
     for compression in [Compression::None, Compression::Zstd { level: 3 }] {
         let mut label = Label {
             host: HostName::new(&[b'x'; 64]),
+            medium_name: MediumName::new(&"n".repeat(32)),
             chain: Some(chain),
             compression,
             segment: u32::MAX,
@@ -235,6 +244,8 @@ fn the_longest_names_leave_room() {
         assert!(matches!(find(&bytes), Ok(Found::Label(found)) if found == label));
         assert!(label.text().len() < TEXT_BYTES_MAX - 20, "{}", label.text().len());
     }
+    assert_eq!(MediumName::new(&"n".repeat(33)), None);
+    assert_eq!(MediumName::new("week 3"), None);
     assert_eq!(JobText::new(&"x".repeat(65)), None);
     assert_eq!(JobText::new("a\nb"), None);
 }

@@ -5,6 +5,8 @@ mod calls;
 mod changes;
 mod media;
 mod mishaps;
+mod names;
+mod operator;
 mod streams;
 mod vague;
 
@@ -22,8 +24,8 @@ use runs::destination::Destination;
 use runs::report::BackupReport;
 use sim::tape::{Cartridge, CartridgeSettings, Faults, Library, Object, Protection, VirtualDrive};
 use tapeset::{
-    BlockLayout, ChangeError, Refused, Safe, TapeDestination, TapeOptions, TapeSetError,
-    VolumeChanger, VolumeRequest,
+    BlockLayout, Refused, Safe, TapeDestination, TapeOptions, TapeSetError, VolumeChanger,
+    VolumeRequest,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -31,30 +33,8 @@ use crate::harness::{Recorder, Watchdog, options};
 use crate::snapshot::{Kind, Snapshot, assert_same, snapshot};
 use crate::trees::{text, write_sparse};
 use media::{Set, check_set, files, parts, shell};
+use operator::Operator;
 use testkit::samples::noise;
-
-/// Loads one cartridge after the other into the drive.
-#[derive(Clone)]
-struct Operator {
-    library: Library,
-    requests: Arc<Mutex<Vec<VolumeRequest>>>,
-}
-
-impl Operator {
-    fn of(library: &Library) -> Operator {
-        Operator { library: library.clone(), requests: Arc::default() }
-    }
-}
-
-impl VolumeChanger for Operator {
-    fn change(&mut self, request: &VolumeRequest) -> Result<(), ChangeError> {
-        self.requests.lock().unwrap().push(request.clone());
-        match self.library.load_next() {
-            Some(_) => Ok(()),
-            None => Err(ChangeError::Declined { text: "no cartridge is left".into() }),
-        }
-    }
-}
 
 /// A drive with a rack of blank cartridges, the first of which is loaded.
 fn library(capacities: &[u64], early_warning_bytes: u64) -> Library {

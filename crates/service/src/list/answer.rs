@@ -175,6 +175,9 @@ pub struct SetAnswer {
     pub volume: u32,
     /// Id of the medium.
     pub medium: String,
+    /// What the medium is called: its bar code, or as `--volume-name` said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub medium_name: Option<String>,
     /// Number of the first segment with a part on this volume.
     pub first_segment: u32,
     /// Number of the last segment with a part on this volume, index included.
@@ -254,6 +257,7 @@ fn set_answer(set: &SetOnVolume) -> SetAnswer {
         }),
         volume: set.volume,
         medium: hex(&set.medium),
+        medium_name: set.medium_name.map(|name| name.to_string()),
         first_segment: set.segments.0,
         last_segment: set.segments.1,
         has_index: set.has_index,

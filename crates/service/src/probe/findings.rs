@@ -9,6 +9,7 @@ use device::tape::limits::{DriveLimits, Found, LimitedBy, PREFERRED_BLOCK_BYTES}
 use device::tape::survey::{Answers, Readiness, Survey, options};
 
 use crate::outcome::certainty;
+use crate::tape_end;
 use crate::virtual_drive::VirtualDrive;
 
 use super::rules;
@@ -111,20 +112,9 @@ fn driver(survey: &Survey) -> Vec<Finding> {
 }
 
 fn alerts(answers: &Answers) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = answers
-        .alerts
-        .iter()
-        .flatten()
-        .map(|alert| {
-            let what = format!("TapeAlert {}", alert.flag);
-            let finding = told(&rules::TAPE_ALERT, what, alert.meaning).severe(alert.severity);
-            finding.with_number("flag", alert.flag.into(), Unit::Count)
-        })
-        .collect();
+    let mut findings: Vec<Finding> = answers.alerts.iter().flatten().map(tape_end::alert).collect();
     if answers.sequential.is_some_and(|page| page.cleaning == Some(true)) {
-        let (what, why) = ("the drive requests cleaning", "errors become more likely");
-        let finding = warning(&rules::CLEANING, what, why);
-        findings.push(finding.with_action("load a cleaning cartridge"));
+        findings.push(tape_end::cleaning());
     }
     findings
 }

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
 
-use archive::label::hex;
+use archive::label::{MediumName, hex};
 use base::failures::lock;
 use jiff::Timestamp;
 use jobs::Journal;
 use serde::{Deserialize, Serialize};
-use tapeset::MediaLog;
+use tapeset::{MediaLog, NamedMedium};
 
 use crate::failure::Failure;
 
@@ -36,6 +36,9 @@ enum MediaEvent {
         volume: u32,
         /// `None`: the set is of no job.
         job: Option<String>,
+        /// What people call the medium.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
     },
     /// Its sets are gone, and what counts on them.
     WrittenOver { medium: String },
@@ -58,6 +61,8 @@ pub(crate) struct Account {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MediumAccount {
     pub(crate) medium: String,
+    /// What people call it.
+    pub(crate) name: Option<String>,
     /// The sets with a part on it, oldest first.
     pub(crate) sets: Vec<String>,
     /// Whether one of them is of no job, so that no rule says how long it is kept.
@@ -69,12 +74,13 @@ pub(crate) struct MediumAccount {
 impl MediumAccount {
     fn new(medium: &str, at: Timestamp) -> MediumAccount {
         let medium = medium.to_owned();
-        MediumAccount { medium, sets: Vec::new(), has_other_sets: false, last_used: at }
+        let (name, sets) = (None, Vec::new());
+        MediumAccount { medium, name, sets, has_other_sets: false, last_used: at }
     }
 }
 
 impl Account {
-    pub(super) fn read(folder: &Path) -> Result<Account, Failure> {
+    pub(crate) fn read(folder: &Path) -> Result<Account, Failure> {
         let journal = Journal::<MediaEntry>::at(folder.join(NAME));
         let (entries, _) = journal.read().map_err(|error| Failure::new(&error, None))?;
         Ok(Account::of(&entries))
@@ -85,7 +91,7 @@ impl Account {
         let mut places: HashMap<&str, usize> = HashMap::new();
         for MediaEntry { at, event } in entries {
             match event {
-                MediaEvent::Takes { medium, set, job, .. } => {
+                MediaEvent::Takes { medium, set, job, name, .. } => {
                     let next = account.media.len();
                     let place = *places.entry(medium).or_insert(next);
                     if place == next {
@@ -97,6 +103,9 @@ impl Account {
                     }
                     of_medium.has_other_sets |= job.is_none();
                     of_medium.last_used = *at;
+                    if name.is_some() {
+                        of_medium.name.clone_from(name);
+                    }
                 }
                 MediaEvent::WrittenOver { medium } => {
                     let Some(place) = places.get(&**medium) else { continue };
@@ -128,6 +137,13 @@ impl Account {
     /// Whether a set has ended early.
     pub(crate) fn is_abandoned(&self, set: &str) -> bool {
         self.abandoned.contains(set)
+    }
+
+    /// What people call a medium.
+    pub(crate) fn name_of(&self, medium: [u8; 16]) -> Option<MediumName> {
+        let digits = hex(&medium);
+        let medium = self.media.iter().find(|it| it.medium == digits)?;
+        MediumName::new(medium.name.as_deref()?)
     }
 
     /// The media that hold sets, in the order in which they were first written to.
@@ -176,9 +192,10 @@ impl MediaLog for Log {
         self.add(MediaEvent::WrittenOver { medium: hex(&medium) });
     }
 
-    fn takes(&self, medium: [u8; 16], set: [u8; 16], volume: u32) {
-        let (medium, set, job) = (hex(&medium), hex(&set), self.job.clone());
-        self.add(MediaEvent::Takes { medium, set, volume, job });
+    fn takes(&self, medium: NamedMedium, set: [u8; 16], volume: u32) {
+        let name = medium.name.map(|name| name.to_string());
+        let (medium, set, job) = (hex(&medium.medium), hex(&set), self.job.clone());
+        self.add(MediaEvent::Takes { medium, set, volume, job, name });
     }
 }
 
@@ -186,17 +203,22 @@ impl MediaLog for Log {
 mod tests {
     use super::*;
 
+    fn medium(number: u8) -> NamedMedium {
+        let name = (number == 2).then(|| MediumName::new("000123L6").unwrap());
+        NamedMedium { medium: [number; 16], name }
+    }
+
     #[test]
     fn a_set_is_lost_with_one_of_its_media() {
         let folder = tempfile::tempdir().unwrap();
         let log = Log::new(folder.path(), Some("homes"));
-        log.takes([1; 16], [11; 16], 1);
-        log.takes([2; 16], [11; 16], 2);
-        log.takes([2; 16], [12; 16], 1);
-        log.takes([3; 16], [13; 16], 1);
+        log.takes(medium(1), [11; 16], 1);
+        log.takes(medium(2), [11; 16], 2);
+        log.takes(medium(2), [12; 16], 1);
+        log.takes(medium(3), [13; 16], 1);
         log.overwrites([1; 16]);
         log.overwrites([9; 16]);
-        log.takes([4; 16], [14; 16], 1);
+        log.takes(medium(4), [14; 16], 1);
         log.outcome().unwrap();
         let account = Account::read(folder.path()).unwrap();
         let lost: Vec<bool> =
@@ -205,8 +227,10 @@ mod tests {
         let media: Vec<_> = account.media().iter().map(|it| it.medium.clone()).collect();
         assert_eq!(media, [2, 3, 4].map(|medium| hex(&[medium; 16])));
         assert_eq!(account.media()[0].sets, [hex(&[11; 16]), hex(&[12; 16])]);
+        assert_eq!(account.name_of([2; 16]), MediumName::new("000123L6"));
+        assert_eq!(account.name_of([3; 16]), None);
         let outside = Log::new(folder.path(), None);
-        outside.takes([3; 16], [15; 16], 1);
+        outside.takes(medium(3), [15; 16], 1);
         let account = Account::read(folder.path()).unwrap();
         let others: Vec<bool> = account.media().iter().map(|it| it.has_other_sets).collect();
         assert_eq!(others, [false, true, false]);

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::process::ExitCode;
 
 use arguments::list::ListArgs;
-use base::escape::Printable;
+use base::escape::{Printable, escape, escape_path};
 use flow::cancel::Cancel;
 use report::list::{long_line, shown_path};
 use runs::list::Listed;
@@ -102,6 +102,11 @@ fn list_sets(request: &SetsRequest, form: Form, cancel: &Cancel) -> Result<Outco
         _ => report::list::sets(&done.sets),
     };
     to_standard_output(text.as_bytes())?;
+    let told = done.reported.iter().map(|text| ("note", text));
+    for (kind, text) in told.chain(done.still_loaded.iter().map(|text| ("warning", text))) {
+        let [device, text] = [escape_path(&request.from), escape(text.as_bytes())];
+        to_standard_error(&format!("takeup: {kind}: {device}: {text}\n"));
+    }
     Ok(done.outcome())
 }
 

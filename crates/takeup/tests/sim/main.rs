@@ -17,6 +17,7 @@ mod limits;
 #[path = "../command_line/made_record.rs"]
 mod made_record;
 mod media;
+mod operator;
 mod programs;
 mod sets;
 mod typos;

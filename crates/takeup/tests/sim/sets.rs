@@ -39,9 +39,10 @@ fn a_list_of_sets_says_what_is_in_them() {
     let (code, text, errors) = run(&drive, &["list", tape.to_str().unwrap(), "--sets"]);
     assert_eq!(code, Some(0), "{errors}");
     let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("medium medium ("), "the bar code of its file: {text}");
     for (line, set) in [
-        (lines[0], "file 0, complete: 2 files, 100 kB: letters"),
-        (lines[1], "file 2, complete: 2 files, 100 kB: numbers"),
+        (lines[1], "file 0, complete: 2 files, 100 kB: letters"),
+        (lines[2], "file 2, complete: 2 files, 100 kB: numbers"),
     ] {
         assert!(line.ends_with(&format!(", segments 1-2 from {set}")), "{text}");
     }

@@ -396,6 +396,7 @@ mod tests {
             previous: None,
             time_seconds: 0,
             host: None,
+            medium_name: None,
             chain: None,
         };
         assert!(blocks.check_identity(&label(2)).is_ok(), "nobody has said which one it is");

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive::label::{Label, LabelError, LabelKind, hex};
+use archive::label::{Label, LabelError, LabelKind, MediumName, hex};
 use base::failures::lock;
 use device::tape::drive::{Access, OpenError};
 use device::tape::raw::Statistics;
@@ -273,6 +273,18 @@ impl LoadedDrive {
         self.origin.memory.index(label.set).filter(agrees)
     }
 
+    /// What the medium of a volume is called, if that is noted here.
+    fn name_of(&self, wanted: WantedVolume) -> Option<MediumName> {
+        self.origin.memory.name(wanted.medium?)
+    }
+
+    /// What the medium in the drive is called, as far as its labels were read.
+    fn medium_name(&self) -> Option<MediumName> {
+        let newest = self.sets.as_ref().and_then(|sets| Some(sets.first()?.last));
+        let last = newest.or_else(|| Some(self.last_file.as_ref()?.0));
+        last?.label.medium_name
+    }
+
     /// Keeps a copy of an index that was read.
     pub fn keep_index(&self, set: [u8; 16], index: &TapeIndex) {
         if index.set() == Some(set) {
@@ -315,6 +327,7 @@ impl LoadedDrive {
         Err(TapeReadFailure::WrongVolumes {
             volume: wanted.volume,
             set: hex(&wanted.set),
+            name: self.name_of(wanted),
             refused: refused.map(|why| why.to_string()).unwrap_or_default(),
         })
     }
@@ -327,7 +340,8 @@ impl LoadedDrive {
     ) -> Result<Brought, TapeReadFailure> {
         self.cancel.check()?;
         let WantedVolume { set, volume, medium, .. } = wanted;
-        let purpose = VolumePurpose::Read { set, volume, medium };
+        let name = self.name_of(wanted);
+        let purpose = VolumePurpose::Read { set, volume, medium, name };
         let request = VolumeRequest { device: self.device(), purpose, refused, attempt };
         let mut changer = lock(&self.origin.changer);
         match changer.change(&request) {
@@ -336,7 +350,7 @@ impl LoadedDrive {
             Err(ChangeError::Stopped(stopped)) => Err(stopped.into()),
             Err(error) => {
                 let set = hex(&set);
-                Err(TapeReadFailure::VolumeMissing { volume, set, source: error })
+                Err(TapeReadFailure::VolumeMissing { volume, set, name, source: error })
             }
         }
     }
@@ -366,7 +380,7 @@ impl LoadedDrive {
         Ok(match found {
             Some(found) if fits(found) => None,
             Some(found) => Some(Refused::OtherVolume { found, wanted: wanted.volume }),
-            None => Some(Refused::OtherSet),
+            None => Some(Refused::OtherSet { name: self.medium_name() }),
         })
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn open_known(
         previous: None,
         time_seconds: 0,
         host: None,
+        medium_name: None,
         chain: None,
     };
     Ok(OpenSet { drive, id: first.set, label, here: None, index: Some(index) })

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use archive::label::LabelError;
+use archive::label::{LabelError, MediumName};
 use device::tape::TapeError;
 use device::tape::drive::OpenError;
 use flow::cancel::Stopped;
@@ -105,20 +105,24 @@ pub enum TapeReadFailure {
         missing_bytes: u64,
     },
     /// Another volume is needed, and was not provided.
-    #[error("volume {volume} of set {set} is needed")]
+    #[error("volume {volume} of set {set} is needed{}", on_medium(*name))]
     VolumeMissing {
         volume: u32,
         /// Id of the set.
         set: String,
+        /// What its medium is called.
+        name: Option<MediumName>,
         /// Why it was not provided.
         source: ChangeError,
     },
     /// Another volume is needed, and only wrong ones were provided.
-    #[error("volume {volume} of set {set} is needed: {refused}")]
+    #[error("volume {volume} of set {set} is needed{}: {refused}", on_medium(*name))]
     WrongVolumes {
         volume: u32,
         /// Id of the set.
         set: String,
+        /// What its medium is called.
+        name: Option<MediumName>,
         /// Why the last one was refused.
         refused: String,
     },
@@ -128,4 +132,9 @@ pub enum TapeReadFailure {
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+/// The name of the medium that has it, behind what is needed.
+fn on_medium(name: Option<MediumName>) -> String {
+    name.map(|name| format!(", on the medium {name}")).unwrap_or_default()
 }

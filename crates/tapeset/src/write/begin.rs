@@ -13,6 +13,7 @@
 use std::time::Instant;
 
 use archive::label::{Found, LABEL_BYTES_MAX, Label, LabelError};
+use device::tape::scsi::attribute::CartridgeMemory;
 use device::tape::test_area;
 use device::tape::{
     Access, BlockMode, DriveCompression, OpenError, QuestionError, Tape, TapeError, TapeRead,
@@ -24,6 +25,7 @@ use super::TapeDestination;
 use super::end::{Medium, behind_the_last_set};
 use super::error::TapeSetError;
 use super::left::SetsOfMedium;
+use super::named::Naming;
 use super::plan::SetPlan;
 pub(super) use super::unfit::{Numbers, Unfit, UsedMedium};
 use super::volume::Volume;
@@ -94,7 +96,7 @@ fn make_ready(
     };
     let mut tape = target.drive.open(Access::Write).map_err(unfit_to_open)?;
     let allowed = if used.is_empty() { plan.existing } else { target.options.later_volumes };
-    let known = match known_medium(&mut tape, target, allowed) {
+    let memory = match cartridge_memory(&mut tape) {
         // The driver has missed a notice of the drive, and learns of it when it opens the drive.
         Err(error) if error.is_attention() => {
             drop(tape);
@@ -103,6 +105,8 @@ fn make_ready(
         }
         asked => asked.unwrap_or_default(),
     };
+    let known = memory.as_ref().and_then(|memory| known_medium(memory, target, allowed));
+    let naming = Naming::new(target.options.medium_name, memory.as_ref(), used);
     if known.is_none() {
         // First, because the driver of a drive that was reset answers nothing else before.
         tape.rewind()?;
@@ -130,10 +134,11 @@ fn make_ready(
             let mut volume = behind_the_last_set(tape, &medium, number)?;
             let all = Directory { sets: known.sets, is_whole: true };
             volume.sets = SetsOfMedium::behind(all);
+            volume.name = naming.of_used(volume.name)?;
             volume
         }
         None => {
-            let at_hand = AtHand { tape, numbers, block_bytes_max };
+            let at_hand = AtHand { tape, numbers, block_bytes_max, naming };
             by_its_beginning(at_hand, target, monitor, used, allowed, number)?
         }
     };
@@ -144,16 +149,24 @@ fn make_ready(
 /// The medium, if its chip says that it is as it was noted, and the set comes behind what is on it:
 /// then the beginning of the tape need not be looked at. A label near the end is, in any case.
 fn known_medium(
-    tape: &mut Tape,
+    memory: &CartridgeMemory,
     target: &TapeDestination,
     allowed: Existing,
-) -> Result<Option<KnownMedium>, QuestionError> {
-    if allowed != Existing::Keep || target.memory.0.is_none() || tape.status().is_err() {
+) -> Option<KnownMedium> {
+    if allowed != Existing::Keep {
+        return None;
+    }
+    let known = target.memory.medium(memory);
+    let is_freed = |known: &KnownMedium| target.media.freed.contains(&known.medium);
+    known.filter(|known| !known.sets.is_empty() && !is_freed(known))
+}
+
+/// What the chip of the cartridge says, where the driver is ready for a question.
+fn cartridge_memory(tape: &mut Tape) -> Result<Option<CartridgeMemory>, QuestionError> {
+    if tape.status().is_err() {
         return Ok(None);
     }
-    let known = target.memory.medium(&tape.cartridge_memory()?);
-    let is_freed = |known: &KnownMedium| target.media.freed.contains(&known.medium);
-    Ok(known.filter(|known| !known.sets.is_empty() && !is_freed(known)))
+    tape.cartridge_memory().map(Some)
 }
 
 /// An open tape, and what the drive can do.
@@ -161,6 +174,7 @@ struct AtHand {
     tape: Tape,
     numbers: Numbers,
     block_bytes_max: usize,
+    naming: Naming,
 }
 
 /// Makes a medium ready by what it begins with.
@@ -172,7 +186,7 @@ fn by_its_beginning(
     allowed: Existing,
     number: u32,
 ) -> Result<Volume, Unfit> {
-    let AtHand { mut tape, numbers, block_bytes_max } = at_hand;
+    let AtHand { mut tape, numbers, block_bytes_max, naming } = at_hand;
     tape.rewind()?;
     monitor.pause(Some(Pause::ReadingLabel));
     let begun = Instant::now();
@@ -185,9 +199,9 @@ fn by_its_beginning(
         Err(error) if is_given_away(&error, used, allowed) => First::Foreign,
         Err(error) => return Err(error.into()),
     };
-    let before = match &first {
-        First::Ours(label) => Some(label.medium),
-        _ => None,
+    let (before, name_before) = match &first {
+        First::Ours(label) => (Some(label.medium), label.medium_name),
+        _ => (None, None),
     };
     if let Some(medium) = before {
         check_unused(medium, used)?;
@@ -196,14 +210,20 @@ fn by_its_beginning(
     let existing = if is_freed { Existing::Replace } else { allowed };
     let mut volume = match (first, existing) {
         (First::Ours(label), Existing::Keep) => {
+            if name_before.is_some() {
+                naming.of_used(name_before)?;
+            }
             let medium = Medium { numbers, id: label.medium, block_bytes_max };
-            behind_the_last_set(tape, &medium, number)?
+            let mut volume = behind_the_last_set(tape, &medium, number)?;
+            volume.name = naming.of_used(volume.name)?;
+            volume
         }
         (First::Blank, _) | (_, Existing::Replace) => {
             tape.rewind()?;
             let medium = super::random_id().map_err(Unfit::Failed)?;
             let mut volume = Volume::at_beginning(tape, medium, number, numbers);
             volume.replaced = before;
+            volume.name = naming.of_new(name_before);
             volume
         }
         // A medium that is not known to be free is kept.

@@ -4,6 +4,7 @@
 //! medium is the same, and from there the tape goes forward over counted filemarks until nothing is
 //! read. A command that fails on this last way ends it, see [`super::begin`].
 
+use archive::label::Label;
 use device::tape::{Filemark, Tape, TapeError, TapePlace, TapeRead};
 
 use super::begin::{Behind, First, look, look_into};
@@ -30,6 +31,7 @@ pub(super) struct Medium {
 /// A label near the end; the tape is in its file.
 struct Landmark {
     file: u32,
+    label: Label,
     /// Whether it is the last label, or just one that is known.
     is_last: bool,
     /// What it says of the sets on the medium.
@@ -63,6 +65,7 @@ pub(super) fn behind_the_last_set(
                 let (id, numbers) = (medium.id, medium.numbers);
                 let behind = Volume::behind(tape, id, number, files, last_label, numbers);
                 let mut volume = behind?;
+                volume.name = landmark.label.medium_name;
                 volume.sets = SetsOfMedium::behind(landmark.directory.unwrap_or_default());
                 return Ok(volume);
             }
@@ -81,7 +84,9 @@ pub(super) fn behind_the_last_set(
     tape.write_filemark(Filemark::Synchronising)?;
     files += 1;
     let (id, numbers) = (medium.id, medium.numbers);
-    Ok(Volume::behind(tape, id, number, files, last_label, numbers)?)
+    let mut volume = Volume::behind(tape, id, number, files, last_label, numbers)?;
+    volume.name = landmark.label.medium_name;
+    Ok(volume)
 }
 
 /// Nothing is written behind an unreadable set: it would not be found from there.
@@ -107,7 +112,7 @@ fn find_label(tape: &mut Tape, medium: &Medium, files: u32) -> Result<Option<Lan
                 let spot = Spot { file, block: 0, absolute };
                 let found = LabelledFile { spot, label };
                 let directory = if file == last { directory_of(tape, found, bytes)? } else { None };
-                return Ok(Some(Landmark { file, is_last, directory }));
+                return Ok(Some(Landmark { file, label, is_last, directory }));
             }
             (First::Later(version), _) => return Err(later(version)),
             _ => {}

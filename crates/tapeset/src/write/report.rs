@@ -1,5 +1,6 @@
 //! The result of writing a set.
 
+use crate::media::NamedMedium;
 use model::tape::generation::Generation;
 
 /// The result of a backup to tape.
@@ -18,6 +19,8 @@ pub struct TapeReport {
     pub file_number: u32,
     /// Volumes of the set.
     pub volumes: u32,
+    /// Their media, in the order of the volumes.
+    pub media: Vec<NamedMedium>,
     /// Segments, the index segment included.
     pub segments: u32,
     /// Blocks written, labels included.

@@ -262,6 +262,7 @@ impl<'a> TapeSink<'a> {
             previous: volume.previous,
             time_seconds: begun_seconds,
             host: self.host,
+            medium_name: volume.name,
             chain,
         };
         let continuation = match &self.stream.members {
@@ -342,6 +343,7 @@ impl<'a> TapeSink<'a> {
             }
         }
         let (number, is_too_small) = (volume.number, volume.from_beginning && !volume.took_new);
+        let name = volume.name;
         let volume_number = volume.holds_part.then_some(number);
         self.used.push(UsedMedium { medium: volume.medium, volume: volume_number });
         self.close_part();
@@ -355,8 +357,9 @@ impl<'a> TapeSink<'a> {
             return Err(TapeSetError::VolumeTooSmall { device, volume: number, needed });
         }
         self.stream.position_bytes = self.stream.restart_bytes(&self.segments);
-        let text =
-            format!("volume {number} is full, segment {} continues on the next", self.segment);
+        let named = name.map(|name| format!(" ({name})")).unwrap_or_default();
+        let goes_on = format!("segment {} continues on the next", self.segment);
+        let text = format!("volume {number}{named} is full, {goes_on}");
         self.tell(Level::Note, text);
         if let Some(volume) = &mut self.volume {
             volume.note_left(&self.target.memory);
@@ -416,6 +419,9 @@ impl<'a> TapeSink<'a> {
     fn close_volume(&mut self) {
         let Some(mut volume) = self.volume.take() else { return };
         self.report.volumes = volume.number;
+        if volume.holds_part {
+            self.report.media.push(volume.named());
+        }
         self.report.blocks += volume.blocks;
         self.report.filemarks += volume.filemarks;
         if let Some(write_ns) = volume.write_ns() {

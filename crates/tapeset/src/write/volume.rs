@@ -2,6 +2,7 @@
 //!
 //! The position is counted here, since a drive is not asked for it while it streams.
 
+use archive::label::MediumName;
 use device::tape::raw::Statistics;
 use device::tape::{Filemark, Tape, TapeError, TapeWrite};
 use rustix::io::Errno;
@@ -10,13 +11,15 @@ use super::left::SetsOfMedium;
 use super::unfit::Numbers;
 use crate::directory::Directory;
 use crate::known::Memory;
-use crate::media::MediaLog;
+use crate::media::{MediaLog, NamedMedium};
 
 /// An open volume.
 pub(super) struct Volume {
     pub(super) tape: Tape,
     /// Id of the medium.
     pub(super) medium: [u8; 16],
+    /// What it is called.
+    pub(super) name: Option<MediumName>,
     /// Number of the volume in the set, from 1.
     pub(super) number: u32,
     /// File with the last label of the previous set.
@@ -85,6 +88,7 @@ impl Volume {
         Volume {
             tape,
             medium,
+            name: None,
             number,
             previous: None,
             sets: SetsOfMedium::default(),
@@ -103,13 +107,18 @@ impl Volume {
         }
     }
 
+    /// The medium, and what it is called.
+    pub(super) fn named(&self) -> NamedMedium {
+        NamedMedium { medium: self.medium, name: self.name }
+    }
+
     /// Tells what becomes of the medium, before its first label is written.
     pub(super) fn tell_once(&mut self, set: [u8; 16], log: &dyn MediaLog) {
         if !std::mem::replace(&mut self.is_told, true) {
             if let Some(medium) = self.replaced {
                 log.overwrites(medium);
             }
-            log.takes(self.medium, set, self.number);
+            log.takes(self.named(), set, self.number);
         }
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use archive::index::{ExtentRecord, IndexSection, find_trailer};
-use archive::label::LabelKind;
+use archive::label::{LabelKind, MediumName};
 use device::tape::scsi::attribute::CartridgeMemory;
 use device::tape::sense::Sense;
 use flow::cancel::Cancel;
@@ -168,6 +168,10 @@ impl KnownMedia for Noted {
         None
     }
 
+    fn name(&self, _: [u8; 16]) -> Option<MediumName> {
+        None
+    }
+
     fn note(&self, _: &KnownMedium) {}
 
     fn keep(&self, _: [u8; 16], _: &TapeIndex) {}
@@ -183,6 +187,10 @@ impl KnownMedia for LastNote {
     }
 
     fn index(&self, _: [u8; 16]) -> Option<TapeIndex> {
+        None
+    }
+
+    fn name(&self, _: [u8; 16]) -> Option<MediumName> {
         None
     }
 

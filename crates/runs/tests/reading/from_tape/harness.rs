@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use archive::chunk::Compression;
+use archive::label::MediumName;
 use device::tape::scsi::attribute::CartridgeMemory;
 use flow::cancel::Cancel;
 use runs::backup::{BackupError, BackupOptions, backup};
@@ -109,6 +110,12 @@ impl KnownMedia for Notes {
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, indexes.get(&set)?).unwrap();
         TapeIndex::of_copy(file).ok()?
+    }
+
+    fn name(&self, medium: [u8; 16]) -> Option<MediumName> {
+        let media = self.media.lock().unwrap();
+        let known = media.values().find(|known| known.medium == medium)?;
+        known.sets.first()?.last.label.medium_name
     }
 
     fn note(&self, medium: &KnownMedium) {
