@@ -24,6 +24,7 @@ Examples:
   takeup verify srv.tar.zst
   takeup verify srv.tar --against /
   takeup verify /mnt/sets/
+  takeup verify /dev/nst0 --sets
   ssh host 'cat srv.tar' | takeup verify -")]
 pub struct VerifyArgs {
     /// The archive, or a folder of sets; - is standard input
@@ -48,6 +49,9 @@ pub struct VerifyArgs {
     /// Of a folder of sets: what the newest set of this job needs
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
+    /// Of a tape: all sets on it, in the order in which they lie there
+    #[arg(long, conflicts_with_all = ["set", "at", "job", "against"])]
+    sets: bool,
     #[command(flatten)]
     order: ReadOrderArgs,
     #[command(flatten)]
@@ -70,18 +74,26 @@ impl VerifyArgs {
             (self.cached, "--cached"),
             (tape.file.is_some(), "--file"),
             (!tape.without_volumes.is_empty(), "--without-volume"),
+            (tape.eject && !self.sets, "--eject"),
         ];
         given.into_iter().find(|(is_given, _)| *is_given).map(|(_, option)| option)
     }
 
-    /// What is asked for, where it is a folder of sets.
+    /// Whether all sets of a tape were asked for.
+    pub fn names_tape_sets(&self) -> bool {
+        self.sets
+    }
+
+    /// What is asked for, where it is a folder of sets, or all sets of a tape.
     pub fn sets_request(&self) -> Option<VerifySetsRequest> {
         let from = PathBuf::from(self.from.clone());
         let selection = SetSelection { at: self.at.clone(), job: self.job.clone() };
-        let is_of_sets = is_folder(&from) && self.against.is_none();
-        let set = self.tape.settings().set;
+        let is_of_sets = self.sets || (is_folder(&from) && self.against.is_none());
+        let tape = self.tape.settings();
+        let set = tape.set.clone();
         let (archive, engine) = (self.archive.settings(), self.common.engine.into());
-        is_of_sets.then_some(VerifySetsRequest { from, set, selection, archive, engine })
+        let request = VerifySetsRequest { from, set, selection, archive, tape, engine };
+        is_of_sets.then_some(request)
     }
 
     /// What is asked for.

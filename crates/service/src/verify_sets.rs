@@ -1,4 +1,6 @@
-//! The archives of a folder of sets, read back one after the other.
+//! The archives of a folder of sets, or the sets of a tape, read back one after the other.
+
+mod of_tape;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -27,10 +29,10 @@ use crate::verify::{VerifyRequest, try_verify};
 /// Paths that are named where an archive differs from its source.
 const FIRST_NAMED: usize = 10;
 
-/// Which sets of a folder are verified.
+/// Which sets of a folder are verified; of a tape drive, all sets of its medium.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifySetsRequest {
-    /// The folder.
+    /// The folder, or the tape drive.
     pub from: PathBuf,
     /// Only what this set needs; `None`: every archive in the folder.
     #[serde(default)]
@@ -41,6 +43,9 @@ pub struct VerifySetsRequest {
     /// How each archive is read.
     #[serde(default)]
     pub archive: ArchiveSettings,
+    /// What only tapes need.
+    #[serde(default)]
+    pub tape: TapeSourceSettings,
     /// How files are read and written.
     #[serde(default)]
     pub engine: EngineChoice,
@@ -113,17 +118,21 @@ impl VerifySetsDone {
     }
 }
 
-/// Reads archives of a folder, and notes in the journal what became of each.
+/// Reads archives of a folder, or the sets of a tape, and notes in the journal what became of
+/// each.
 ///
 /// # Errors
-/// When the folder cannot be read or has no such set, or the run was stopped. Damage is in the
-/// result.
+/// When the folder or the tape cannot be read or has no such set, or the run was stopped. Damage is
+/// in the result.
 pub fn verify_sets(
     request: &VerifySetsRequest,
     observer: &dyn RunObserver,
     cancel: &Cancel,
     changer: &SharedChanger,
 ) -> Result<VerifySetsDone, Failure> {
+    if device::tape::find(&request.from).is_some() {
+        return of_tape::verify_sets(request, observer, cancel, changer);
+    }
     let begun = Instant::now();
     let known = sets::read(&request.from)?;
     let mut lost = Vec::new();
@@ -157,7 +166,8 @@ pub fn verify_sets(
     // Of a further copy nothing follows for the set.
     for copy in &copies {
         let request_of = of_archive(copy, &how);
-        verified.push(read_back(copy, &request_of, observer, cancel, changer.clone())?);
+        let name = Named::of(copy);
+        verified.push(read_back(name, &request_of, observer, cancel, changer.clone())?);
     }
     warnings.dedup();
     let seconds = begun.elapsed().as_secs_f64();
@@ -217,7 +227,7 @@ fn read_and_note(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<(VerifiedArchive, Option<Failure>), Failure> {
-    let archive = read_back(set, request, observer, cancel, changer)?;
+    let archive = read_back(Named::of(set), request, observer, cancel, changer)?;
     if archive.unread {
         return Ok((archive, None));
     }
@@ -259,9 +269,22 @@ fn of_archive(set: &FolderSet, how: &ReadBack) -> VerifyRequest {
     }
 }
 
+/// How an archive is called.
+struct Named {
+    /// The id of its set.
+    set: String,
+    archive: String,
+}
+
+impl Named {
+    fn of(set: &FolderSet) -> Named {
+        Named { set: hex(&set.about.set), archive: set.name() }
+    }
+}
+
 /// Reads one archive from its medium.
 fn read_back(
-    set: &FolderSet,
+    named: Named,
     request: &VerifyRequest,
     observer: &dyn RunObserver,
     cancel: &Cancel,
@@ -270,8 +293,8 @@ fn read_back(
     // An archive that cannot be read does not stop the others.
     let result = try_verify(request, observer, &cancel.part(), changer);
     let mut archive = VerifiedArchive {
-        set: hex(&set.about.set),
-        archive: set.name(),
+        set: named.set,
+        archive: named.archive,
         sound: false,
         unread: false,
         text: String::new(),

@@ -17,6 +17,7 @@ use crate::terminal::Terminal;
 /// Runs the command.
 pub fn run(arguments: &VerifyArgs) -> ExitCode {
     let result = match (arguments.sets_request(), arguments.not_for_sets()) {
+        (Some(_), Some(option)) if arguments.names_tape_sets() => Err(not_for_tape_sets(option)),
         (Some(_), Some(option)) => Err(not_for_sets(option)),
         (Some(request), None) => verify_folder(&request, arguments),
         (None, _) => verify_archive(arguments),
@@ -41,6 +42,11 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
 pub(super) fn not_for_sets(option: &str) -> Failure {
     let hint = "name an archive in it";
     Failure::of(format!("{option} is not for a folder of sets"), Some(hint))
+}
+
+fn not_for_tape_sets(option: &str) -> Failure {
+    let hint = "choose one set with --set";
+    Failure::of(format!("{option} is not for all sets of a tape"), Some(hint))
 }
 
 fn verify_folder(request: &VerifySetsRequest, arguments: &VerifyArgs) -> Result<Outcome, Failure> {
