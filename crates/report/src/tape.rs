@@ -80,10 +80,13 @@ pub fn read(tape: &TapeReading) -> String {
         text.push_str(&format!(", {} unreadable", count(tape.lost_blocks)));
     }
     text.push('\n');
-    text.push_str(&match tape.stops {
+    // A drive reads on into its own buffer, at its lowest speed: nobody tells when that was full.
+    let slower = "what takes the data is slower than the tape, and whether the drive stopped is \
+                  not known";
+    text.push_str(&match tape.ring_was_full {
         0 => "the tape never had to wait\n".to_owned(),
-        1 => "the tape had to stop once for a full ring\n".to_owned(),
-        stops => format!("the tape had to stop {} times for a full ring\n", count(stops)),
+        1 => format!("the ring was full once: {slower}\n"),
+        more => format!("the ring was full {} times: {slower}\n", count(more)),
     });
     text
 }

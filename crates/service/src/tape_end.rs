@@ -63,17 +63,15 @@ pub(crate) fn end(path: &Path, then: Then, monitor: &dyn Monitor) -> Vec<Finding
 /// drive, though it was to be ejected.
 pub(crate) fn look(path: &Path, then: Then) -> (Vec<Finding>, Result<(), String>) {
     let Some(drive) = device::tape::find(path) else { return (Vec::new(), Ok(())) };
-    let still = |why: String| format!("the medium is still in the drive: {why}");
-    match (drive.open(Access::Read), then) {
-        (Ok(mut tape), Then::KeepMedium) => (reported(&mut tape), Ok(())),
-        (Ok(mut tape), Then::Eject) => {
-            let findings = reported(&mut tape);
-            (findings, tape.eject().map_err(|error| still(with_causes(&error))))
-        }
-        // Without a medium that a command could move, it says nothing either.
-        (Err(_), Then::KeepMedium) => (Vec::new(), Ok(())),
-        (Err(error), Then::Eject) => (Vec::new(), Err(still(with_causes(&error)))),
-    }
+    // A drive that does not become ready has cost its wait already, and may say why.
+    let mut opened = drive.open(Access::Look);
+    let findings = opened.as_mut().map(reported).unwrap_or_default();
+    let ejected = match (opened, then) {
+        (_, Then::KeepMedium) => Ok(()),
+        (Ok(mut tape), Then::Eject) => tape.eject().map_err(|error| with_causes(&error)),
+        (Err(error), Then::Eject) => Err(with_causes(&error)),
+    };
+    (findings, ejected.map_err(|why| format!("the medium is still in the drive: {why}")))
 }
 
 /// What the drive reports: its alerts, which it forgets once they are read, and that it is to be

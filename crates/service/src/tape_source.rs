@@ -142,8 +142,9 @@ pub struct TapeSourceAnswer {
     pub lost_blocks: u64,
     /// Reads that failed at first.
     pub retries: u64,
-    /// How often the ring was full, so that the drive had to stop.
-    pub stops: u64,
+    /// How often the ring was full, so that the drive had to wait, or to stop where its own buffer
+    /// was full, too.
+    pub ring_was_full: u64,
     /// Volumes of the set that were read from, in order.
     pub volumes: Vec<u32>,
     pub volume_changes: u32,
@@ -170,7 +171,7 @@ impl From<&TapeReading> for TapeSourceAnswer {
             bytes: tape.bytes,
             lost_blocks: tape.lost_blocks,
             retries: tape.retries,
-            stops: tape.stops,
+            ring_was_full: tape.ring_was_full,
             volumes: tape.volumes.clone(),
             volume_changes: tape.changes,
             read_seconds: tape.read_seconds,

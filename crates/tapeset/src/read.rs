@@ -333,7 +333,7 @@ fn set_end(set: &OpenSet, end: SetEnd) -> TapeEnd {
     let report = TapeReading {
         set: Some(hex(&set.id)),
         block_bytes: set.block_bytes() as u64,
-        stops: end.stops,
+        ring_was_full: end.ring_was_full,
         volumes: end.volumes,
         ..TapeReading::default()
     };
@@ -344,7 +344,7 @@ fn file_end(file: &TapeFile, end: FileEnd) -> TapeEnd {
     let report = TapeReading {
         file_number: file.number,
         block_bytes: end.block_bytes as u64,
-        stops: end.stops,
+        ring_was_full: end.ring_was_full,
         ..TapeReading::default()
     };
     let following = |number| format!("file {number} follows on the tape: --file {number} reads it");

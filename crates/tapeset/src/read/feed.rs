@@ -1,8 +1,9 @@
 //! From tape blocks into the blocks of a ring.
 //!
 //! A tape block is read straight into the ring if it fits the rest of a ring block, otherwise
-//! through a buffer. A full ring stops the drive, which then has to reposition. So it starts again
-//! only when half of the ring is free: few long stops instead of many short ones.
+//! through a buffer. Behind a full ring a drive stops once its own buffer is full, too, and then
+//! has to reposition. So it starts again only when half of the ring is free: few long stops instead
+//! of many short ones.
 
 use archive::stream::{Stored, StoredOffset};
 use flow::account::Account;
@@ -22,13 +23,14 @@ pub(super) struct Feed<'a> {
     /// Where it begins.
     before_bytes: RingOffset,
     /// How often the ring was full.
-    pub stops: u64,
+    pub ring_was_full: u64,
 }
 
 impl<'a> Feed<'a> {
     pub fn new(producer: Producer, account: &'a mut Account, gaps: &'a Gaps<Stored>) -> Feed<'a> {
-        let (reservation, filled_bytes, before_bytes, stops) = (None, 0, RingOffset::START, 0);
-        Feed { producer, account, gaps, reservation, filled_bytes, before_bytes, stops }
+        let (reservation, filled_bytes, before_bytes, ring_was_full) =
+            (None, 0, RingOffset::START, 0);
+        Feed { producer, account, gaps, reservation, filled_bytes, before_bytes, ring_was_full }
     }
 
     /// Offset of the next byte in the stream.
@@ -114,7 +116,7 @@ impl<'a> Feed<'a> {
         self.reservation = Some(match self.producer.try_reserve(block_bytes) {
             Some(reservation) => reservation,
             None => {
-                self.stops += 1;
+                self.ring_was_full += 1;
                 let half_bytes = (self.producer.capacity_bytes() / 2) as usize;
                 self.producer.wait_for_room(half_bytes.max(block_bytes), self.account)?;
                 self.producer.reserve(block_bytes, self.account)?

@@ -48,8 +48,8 @@ pub(crate) struct FileEnd {
     pub sign: Option<Sign>,
     /// Bytes of its blocks, except the last.
     pub block_bytes: usize,
-    /// How often the ring was full, so that the drive had to stop.
-    pub stops: u64,
+    /// How often the ring was full.
+    pub ring_was_full: u64,
 }
 
 impl TapeFile {
@@ -158,7 +158,8 @@ impl TapeFile {
 
     /// Checks whether another file follows, and leaves the tape at its beginning.
     fn end(&mut self, block_bytes: usize, sign: Option<Sign>, feed: &Feed<'_>) -> FileEnd {
-        let mut end = FileEnd { following: None, sign, block_bytes, stops: feed.stops };
+        let mut end =
+            FileEnd { following: None, sign, block_bytes, ring_was_full: feed.ring_was_full };
         let cancel = self.drive.cancel.clone();
         let Ok(blocks) = self.drive.blocks() else { return end };
         let Some(next) = blocks.here().filter(|here| here.block == 0 && here.file > 0) else {

@@ -96,8 +96,8 @@ pub struct TapeReading {
     pub lost_blocks: u64,
     /// Reads that failed at first.
     pub retries: u64,
-    /// How often the ring was full, so that the drive had to stop.
-    pub stops: u64,
+    /// How often the ring was full.
+    pub ring_was_full: u64,
     /// Volumes of the set that were read from, in order.
     pub volumes: Vec<u32>,
     /// Changes of volume.
@@ -123,7 +123,7 @@ impl TapeReading {
         self.bytes += next.bytes;
         self.lost_blocks += next.lost_blocks;
         self.retries += next.retries;
-        self.stops += next.stops;
+        self.ring_was_full += next.ring_was_full;
         self.volumes.extend(next.volumes);
         self.changes += next.changes;
         self.read_seconds = match (self.read_seconds, next.read_seconds) {

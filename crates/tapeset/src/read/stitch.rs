@@ -47,8 +47,8 @@ pub(crate) struct SetEnd {
     pub missing: Vec<String>,
     /// The index that followed the data.
     pub index: Option<TapeIndex>,
-    /// How often the ring was full, so that the drive had to stop.
-    pub stops: u64,
+    /// How often the ring was full.
+    pub ring_was_full: u64,
 }
 
 /// Reads the set into the ring behind `feed`.
@@ -112,7 +112,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             Some(index) => self.read_known(&index, ranges),
             None => self.read_unknown(),
         };
-        self.end.stops = self.feed.stops;
+        self.end.ring_was_full = self.feed.ring_was_full;
         result
     }
 

@@ -130,6 +130,8 @@ fn make_ready(
     let mut volume = match known {
         Some(known) => {
             check_unused(known.medium, used)?;
+            // Before the way to its end.
+            naming.of_used(known.sets.first().and_then(|set| set.last.label.medium_name))?;
             let medium = Medium { numbers, id: known.medium, block_bytes_max };
             let mut volume = behind_the_last_set(tape, &medium, number)?;
             let all = Directory { sets: known.sets, is_whole: true };
@@ -210,9 +212,8 @@ fn by_its_beginning(
     let existing = if is_freed { Existing::Replace } else { allowed };
     let mut volume = match (first, existing) {
         (First::Ours(label), Existing::Keep) => {
-            if name_before.is_some() {
-                naming.of_used(name_before)?;
-            }
+            // Before the way to its end. A name that came with a later set is seen there.
+            naming.of_used(name_before)?;
             let medium = Medium { numbers, id: label.medium, block_bytes_max };
             let mut volume = behind_the_last_set(tape, &medium, number)?;
             volume.name = naming.of_used(volume.name)?;
