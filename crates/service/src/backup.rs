@@ -231,6 +231,7 @@ pub(crate) fn backup_for(
     cancel: &Cancel,
     changer: SharedChanger,
 ) -> Result<BackupDone, Failure> {
+    let tape_options = tape_options(&request.tape, &request.to)?;
     let changer = change::chosen(request.tape.change_command.as_deref(), changer, cancel);
     let asked = request.compress.as_deref().map(str::parse).transpose();
     let asked = asked.map_err(|error| Failure::new(&error, None))?;
@@ -245,7 +246,7 @@ pub(crate) fn backup_for(
         Some(_) => Copies::OutsideOfChains,
         None => Copies::All,
     });
-    let to = destination(path, tape_options(&request.tape, path)?, media, memory, changer);
+    let to = destination(path, tape_options, media, memory, changer);
     let chosen = compression_by_name::choose(asked, &to)?;
     let mut options = options(request, to, chosen.compression)?;
     options.set = set.as_ref().map(|set| set.options.clone());

@@ -142,6 +142,11 @@ fn the_tape_that_is_named_is_the_one_that_is_written() {
         assert_eq!(code, Some(1));
         assert!(errors.contains("archive.tar is no tape drive"), "{errors}");
         assert!(!room.drive.folder().join("archive.tar").exists());
+        let to_sets = [&["backup", "homes", "--to", "sets/"][..], option].concat();
+        let (code, _, errors) = room.run(&to_sets, "");
+        assert_eq!(code, Some(1));
+        assert!(errors.contains("sets/ is no tape drive"), "{errors}");
+        assert!(!room.drive.folder().join("sets").exists(), "nothing is made before it is refused");
     }
 }
 
