@@ -253,8 +253,14 @@ fn on_tape(set: &FolderSet, drive: &Path, how: &ReadBack) -> VerifyRequest {
 }
 
 fn of_archive(set: &FolderSet, how: &ReadBack) -> VerifyRequest {
+    let archive = ArchiveSettings { require_index: true, ..how.archive.clone() };
+    by_itself(set.path.clone(), archive, how.engine)
+}
+
+/// An archive that is read from its medium and compared with nothing.
+fn by_itself(from: PathBuf, archive: ArchiveSettings, engine: EngineChoice) -> VerifyRequest {
     VerifyRequest {
-        from: set.path.clone(),
+        from,
         cached: false,
         against: None,
         no_owners: true,
@@ -262,9 +268,9 @@ fn of_archive(set: &FolderSet, how: &ReadBack) -> VerifyRequest {
         no_extra: false,
         read_order: ReadOrderChoice::Auto,
         read_window_bytes: None,
-        archive: ArchiveSettings { require_index: true, ..how.archive.clone() },
+        archive,
         tape: TapeSourceSettings::default(),
-        engine: how.engine,
+        engine,
         record: None,
     }
 }

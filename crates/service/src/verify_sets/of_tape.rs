@@ -1,4 +1,5 @@
-//! All sets of a tape, in the order in which they lie on it: so the tape passes once.
+//! All sets of a tape, in the order in which they lie on it: so the tape passes once, where copies
+//! of the indexes are at hand.
 
 use std::time::Instant;
 
@@ -8,10 +9,10 @@ use runs::origin::Origin;
 use runs::read::ReadFailure;
 use tapeset::{SetOnVolume, labelled_sets};
 
-use super::{Named, VerifySetsDone, VerifySetsRequest, read_and_note, read_back};
+use super::{Named, VerifySetsDone, VerifySetsRequest, by_itself, read_and_note, read_back};
 use crate::change::SharedChanger;
 use crate::failure::Failure;
-use crate::run::{ArchiveSettings, ReadOrderChoice, RunObserver};
+use crate::run::RunObserver;
 use crate::tape_end::{self, Then};
 use crate::tape_sets::TapeSets;
 use crate::tape_source::{SetWanted, TapeSourceSettings, no_tape};
@@ -50,9 +51,6 @@ pub(super) fn verify_sets(
             None => read_back(named(set), &one, observer, cancel, changer.clone())?,
         };
         verified.push(archive);
-        if !set.has_index && set.followed {
-            warnings.push(format!("{} is incomplete: its run did not end", named(set).archive));
-        }
     }
     if request.tape.eject {
         let (_, ejected) = tape_end::look(&request.from, Then::Eject);
@@ -70,23 +68,12 @@ fn named(set: &SetOnVolume) -> Named {
     Named { set: set.id.clone(), archive }
 }
 
+/// A set that lacks its index is read as far as it goes, and is not sound then: nothing tells a run
+/// that did not end from an index that was lost.
 fn request_of(set: &SetOnVolume, request: &VerifySetsRequest) -> VerifyRequest {
     let set_wanted = Some(SetWanted::Number(set.number));
-    // A run that did not end has no index; all others have one that can be read.
-    let may_lack_index = !set.has_index && set.followed;
-    let require_index = request.archive.require_index || !may_lack_index;
     VerifyRequest {
-        from: request.from.clone(),
-        cached: false,
-        against: None,
-        no_owners: true,
-        no_xattrs: true,
-        no_extra: false,
-        read_order: ReadOrderChoice::Auto,
-        read_window_bytes: None,
-        archive: ArchiveSettings { require_index, ..request.archive.clone() },
         tape: TapeSourceSettings { set: set_wanted, eject: false, ..request.tape.clone() },
-        engine: request.engine,
-        record: None,
+        ..by_itself(request.from.clone(), request.archive.clone(), request.engine)
     }
 }

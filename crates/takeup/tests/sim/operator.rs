@@ -227,3 +227,20 @@ fn all_sets_of_a_tape_are_verified_in_one_pass() {
     let (_, _, errors) = room.run(&verify, "");
     assert!(errors.contains("no medium in the drive"), "{errors}");
 }
+
+#[test]
+fn a_set_whose_run_did_not_end_is_not_sound() {
+    testkit::require!(Fuse);
+    let room = Room::new(&[]);
+    room.folder("homes", 10_000);
+    room.folder("mail", 17 << 20);
+    let backup = |name| room.run(&["backup", name, "--to", "drive/nst0"], "").0;
+    // The second does not fit, and nobody changes tapes.
+    assert_eq!([backup("homes"), backup("mail")], [Some(0), Some(1)]);
+    let (code, text, errors) = room.run(&["verify", "drive/nst0", "--sets", "--json"], "");
+    assert_eq!(code, Some(1), "{errors}");
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let archives = document["archives"].as_array().unwrap();
+    let sound: Vec<bool> = archives.iter().map(|it| it["sound"].as_bool().unwrap()).collect();
+    assert_eq!(sound, [true, false], "{text}");
+}
