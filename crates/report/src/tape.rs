@@ -81,12 +81,11 @@ pub fn read(tape: &TapeReading) -> String {
     }
     text.push('\n');
     // A drive reads on into its own buffer, at its lowest speed: nobody tells when that was full.
-    let slower = "what takes the data is slower than the tape, and whether the drive stopped is \
-                  not known";
+    let waited = "reading waited for what takes the data; whether the drive stopped is not known";
     text.push_str(&match tape.ring_was_full {
         0 => "the tape never had to wait\n".to_owned(),
-        1 => format!("the ring was full once: {slower}\n"),
-        more => format!("the ring was full {} times: {slower}\n", count(more)),
+        1 => format!("the ring was full once: {waited}\n"),
+        more => format!("the ring was full {} times: {waited}\n", count(more)),
     });
     text
 }
