@@ -9,6 +9,7 @@ use service::restore::{
 };
 use service::sets::SetSelection;
 
+use crate::quantity::Rate;
 use crate::run::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
 
 /// Write what is in an archive into a directory
@@ -24,7 +25,7 @@ Examples:
   takeup restore home.tar --into / --overwrite home/eva/thesis
   takeup restore home.tar --into / --overwrite=keep-newer
   takeup restore /mnt/sets/ --at 2026-11-27 --into /tmp/friday home/eva
-  takeup restore /dev/nst0 --at 2026-11-27 --into /tmp/friday home/eva --plan
+  takeup restore /dev/nst0 --at 2026-11-27 --into /tmp/friday home/eva --dry-run
   ssh host 'cat srv.tar' | takeup restore - --into srv")]
 pub struct RestoreArgs {
     /// The archive, or a folder of sets; - is standard input
@@ -70,9 +71,13 @@ pub struct RestoreArgs {
     /// name the rest
     #[arg(hide_short_help = true, long)]
     partial: bool,
-    /// Only say which tapes are needed, in which order, what is read of each and how long it takes
-    #[arg(long, conflicts_with = "record")]
-    pub plan: bool,
+    /// Of a tape: only say which media are needed, in which order, what is read of each and how
+    /// long it takes the drive
+    #[arg(short = 'n', long, alias = "plan", conflicts_with = "record")]
+    pub dry_run: bool,
+    /// Of a dry run: how fast the target takes the data, to say how often the drive stops for it
+    #[arg(long, value_name = "RATE", requires = "dry_run")]
+    target_rate: Option<Rate>,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
@@ -121,6 +126,11 @@ enum PrivilegesName {
 }
 
 impl RestoreArgs {
+    /// How fast the target takes the data.
+    pub fn target_bytes_per_second(&self) -> Option<u64> {
+        self.target_rate.map(|rate| rate.0)
+    }
+
     /// What is asked for.
     pub fn request(&self) -> RestoreRequest {
         RestoreRequest {

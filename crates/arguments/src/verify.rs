@@ -25,6 +25,7 @@ Examples:
   takeup verify srv.tar --against /
   takeup verify /mnt/sets/
   takeup verify /dev/nst0 --sets
+  takeup verify /dev/nst0 --dry-run
   ssh host 'cat srv.tar' | takeup verify -")]
 pub struct VerifyArgs {
     /// The archive, or a folder of sets; - is standard input
@@ -52,6 +53,9 @@ pub struct VerifyArgs {
     /// Of a tape: all sets on it, in the order in which they lie there
     #[arg(long, conflicts_with_all = ["set", "at", "job", "against"])]
     sets: bool,
+    /// Of a tape: only say which media are needed, in which order, and how long it takes the drive
+    #[arg(short = 'n', long, conflicts_with_all = ["record", "sets", "at", "job"])]
+    pub dry_run: bool,
     #[command(flatten)]
     order: ReadOrderArgs,
     #[command(flatten)]

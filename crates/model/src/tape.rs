@@ -21,6 +21,7 @@ pub mod maker;
 mod mechanics;
 pub mod media;
 pub mod parameters;
+pub mod reading;
 mod speed;
 
 use super::{BILLION, transfer_ns};

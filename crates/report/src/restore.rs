@@ -3,11 +3,12 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use archive::index::About;
+use archive::label::hex;
 use base::calendar::time_text;
 use base::escape::escape;
-use base::format::{count, counted, duration, long_time, size};
+use base::format::{count, counted, duration};
 use runs::restore::Checksums;
-use service::restore::{RestoreDone, RestoreOverwrite, RestorePlanDone};
+use service::restore::{PlannedOf, RestoreDone, RestoreOverwrite, RestorePlanDone};
 
 use crate::run::{RunText, near_hints};
 use crate::tape;
@@ -28,7 +29,8 @@ pub fn end(done: &RestoreDone) -> RunText<'_> {
         let what = if is_all { "everything" } else { "what was restored" };
         format!("{what} is on the disk; waiting for it took {time} at the end\n")
     });
-    lines.push_str(&done.report.tape.as_ref().map(tape::read).unwrap_or_default());
+    let read = |it| tape::read(it, done.waited.as_ref());
+    lines.push_str(&done.report.tape.as_ref().map(read).unwrap_or_default());
     RunText { summary: &done.summary, outcome: format!("restored into {into}"), lines }
 }
 
@@ -49,41 +51,19 @@ pub fn hints(done: &RestoreDone) -> String {
 
 /// Which tapes a restore needs, a line each.
 pub fn plan(done: &RestorePlanDone) -> String {
-    let media = counted(done.steps.len() as u64, "medium", "media");
-    let begun = time_text(done.about.begun_seconds as i64);
-    let (job, number) = (escape(done.about.job.as_bytes()), done.about.number);
-    let time = match done.seconds() {
-        Some(seconds) => format!(", {} in the drive", long_time(seconds)),
-        None => String::new(),
+    let (which, begun) = match &done.set {
+        PlannedOf::Chain(about) => {
+            let job = escape(about.job.as_bytes());
+            (format!("set {} of {job}", about.number), Some(about.begun_seconds))
+        }
+        PlannedOf::Alone { set, begun_seconds } => {
+            (format!("set {}", &hex(set)[..12]), *begun_seconds)
+        }
     };
-    let mut text = format!("set {number} of {job}, begun {begun} UTC: {media}{time}\n");
-    for (step, number) in done.steps.iter().zip(1..) {
-        let places = counted(step.places, "place", "places");
-        let sets: Vec<String> = step
-            .sets
-            .iter()
-            .map(|set| format!("volume {} of {}", set.volume, escape(set.name.as_bytes())))
-            .collect();
-        let seconds = step.seconds.map(|seconds| format!(", {}", long_time(seconds)));
-        text.push_str(&format!(
-            "{number:>3}  medium {}: {} in {places}{}: {}\n",
-            &step.medium[..8],
-            size(step.bytes),
-            seconds.unwrap_or_default(),
-            sets.join(", "),
-        ));
-    }
-    for name in &done.unknown {
-        let name = escape(name.as_bytes());
-        text.push_str(&format!("where {name} is, is not known: its media are asked for\n"));
-    }
-    match &done.drive {
-        Some(drive) => text
-            .push_str(&format!("the times are those of {drive}, without the changes of medium\n")),
-        None => text.push_str("no times: the drive, or what it holds, is not known\n"),
-    }
-    text.push_str("the same command without --plan restores, and asks for each medium\n");
-    text
+    let lines = tape::forecast(&done.forecast);
+    let begun = tape::begun(begun);
+    let end = "the same command without --dry-run restores, and asks for each medium\n";
+    format!("{which}{begun}: {lines}{end}")
 }
 
 fn checksums(checksums: Checksums) -> String {

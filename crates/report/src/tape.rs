@@ -1,7 +1,10 @@
 //! What a run adds about its tape, for people.
 
-use base::format::{count, counted, duration, size};
+use base::calendar::time_text;
+use base::escape::escape;
+use base::format::{count, counted, duration, long_time, rate, size};
 use runs::streaming::TapeSummary;
+use service::tape_forecast::{TapeForecast, WaitedAnswer};
 use tapeset::TapeReading;
 
 /// Lines on a set that was written.
@@ -50,8 +53,110 @@ pub fn written(tape: &TapeSummary) -> String {
 /// Shorter times beside the data are not reported.
 const SECONDS_WORTH_NAMING: f64 = 0.1;
 
-/// Two lines on a tape that was read.
-pub fn read(tape: &TapeReading) -> String {
+/// What a full ring meant for the drive. It reads on into its own buffer at its lowest speed, and
+/// nobody tells when that was full: so this is what the model of the drive says.
+fn behind(waited: Option<&WaitedAnswer>) -> String {
+    let Some(waited) = waited else {
+        return "reading waited for what takes the data; whether the drive stopped is not known\n"
+            .to_owned();
+    };
+    let taken = rate(waited.taken_bytes_per_second);
+    let stops = match waited.estimated_stops {
+        0 => "the drive did not stop, as its own buffer took the rest".to_owned(),
+        1 => "the drive stopped about once".to_owned(),
+        more => format!("the drive stopped about {} times", count(more)),
+    };
+    let from = rate(waited.streams_from_bytes_per_second as f64);
+    let remedy = match (waited.estimated_stops, waited.ring_without_stops_bytes) {
+        (0, _) => String::new(),
+        (_, Some(ring)) => format!(
+            "--ring {} would have spared the stops, or a target that takes {from}\n",
+            size_option(ring)
+        ),
+        (_, None) => format!(
+            "no ring spares the stops of so much data: from {from} on, that drive never stops\n"
+        ),
+    };
+    format!("its data were taken at {taken}; {stops} (by the model of {})\n{remedy}", waited.drive)
+}
+
+/// A power of two of bytes, as options take it.
+fn size_option(bytes: u64) -> String {
+    match bytes >> 20 {
+        mib if mib >= 1024 && mib.is_multiple_of(1024) => format!("{}G", mib >> 10),
+        mib => format!("{mib}M"),
+    }
+}
+
+/// When a set began, behind its name.
+pub fn begun(seconds: Option<u64>) -> String {
+    let time = seconds.map(|seconds| time_text(seconds as i64));
+    time.map(|time| format!(", begun {time} UTC")).unwrap_or_default()
+}
+
+/// What reading from tape needs, a line for each medium, behind the words on which set it is.
+pub fn forecast(forecast: &TapeForecast) -> String {
+    let media = counted(forecast.media.len() as u64, "medium", "media");
+    let time = match (forecast.seconds, forecast.winding_seconds) {
+        (Some(seconds), Some(wound)) => {
+            format!(", {} in the drive, {} of it winding", long_time(seconds), duration(wound))
+        }
+        _ => String::new(),
+    };
+    let mut text = format!("{media}{time}\n");
+    for (step, number) in forecast.media.iter().zip(1..) {
+        let places = match step.places {
+            0 => "from where the tape stands".to_owned(),
+            some => format!("in {}", counted(some, "place", "places")),
+        };
+        let sets: Vec<String> = step
+            .sets
+            .iter()
+            .map(|set| format!("volume {} of {}", set.volume, set_name(&set.name)))
+            .collect();
+        let seconds = step.seconds.map(|seconds| format!(", {}", long_time(seconds)));
+        text.push_str(&format!(
+            "{number:>3}  medium {}: {} {places}{}: {}\n",
+            &step.medium[..8],
+            size(step.bytes),
+            seconds.unwrap_or_default(),
+            sets.join(", "),
+        ));
+    }
+    for name in &forecast.unknown {
+        let name = set_name(name);
+        text.push_str(&format!("where {name} is, is not known: its media are asked for\n"));
+    }
+    text.push_str(&speeds(forecast));
+    text
+}
+
+/// Of which drive the times are, and what it asks of the target.
+fn speeds(forecast: &TapeForecast) -> String {
+    let (Some(drive), Some(from)) = (&forecast.drive, forecast.streams_from_bytes_per_second)
+    else {
+        return "no times: the drive, or what it holds, is not known\n".to_owned();
+    };
+    let from = rate(from as f64);
+    let stops = match forecast.stops {
+        None => format!("it streams where the target takes {from} or more"),
+        Some(0) => "at that rate of the target it never stops".to_owned(),
+        Some(stops) => format!(
+            "at that rate of the target it stops {}; from {from} on, never",
+            counted(stops, "time", "times")
+        ),
+    };
+    format!("the times are those of {drive}, without the changes of medium\n{stops}\n")
+}
+
+/// The name of an archive, or the first digits of an id.
+fn set_name(name: &str) -> String {
+    let is_id = name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_id { format!("set {}", &name[..12]) } else { escape(name.as_bytes()) }
+}
+
+/// Two lines on a tape that was read, or three where it had to wait.
+pub fn read(tape: &TapeReading, waited: Option<&WaitedAnswer>) -> String {
     let what = match (&tape.set, tape.file_number) {
         (Some(set), _) => format!("set {}", &set[..set.len().min(8)]),
         (None, Some(number)) => format!("file {number}"),
@@ -80,12 +185,10 @@ pub fn read(tape: &TapeReading) -> String {
         text.push_str(&format!(", {} unreadable", count(tape.lost_blocks)));
     }
     text.push('\n');
-    // A drive reads on into its own buffer, at its lowest speed: nobody tells when that was full.
-    let waited = "reading waited for what takes the data; whether the drive stopped is not known";
     text.push_str(&match tape.ring_was_full {
         0 => "the tape never had to wait\n".to_owned(),
-        1 => format!("the ring was full once: {waited}\n"),
-        more => format!("the ring was full {} times: {waited}\n", count(more)),
+        1 => format!("the ring was full once: {}", behind(waited)),
+        more => format!("the ring was full {} times: {}", count(more), behind(waited)),
     });
     text
 }

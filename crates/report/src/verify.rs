@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use archive::label::hex;
 use base::escape::escape_path;
 use base::format::counted;
 use runs::verify::{ReadFrom, VerifyReport};
-use service::verify::VerifyDone;
+use service::verify::{VerifyDone, VerifyPlanDone};
 
 use crate::run::RunText;
 use crate::tape;
@@ -16,8 +17,17 @@ pub fn end(done: &VerifyDone) -> RunText<'_> {
     let mut lines = compared(report);
     lines.push_str(&elsewhere(done.against.as_deref(), report));
     lines.push_str(&origin(report.read_from));
-    lines.push_str(&report.tape.as_ref().map(tape::read).unwrap_or_default());
+    let read = |it| tape::read(it, done.waited.as_ref());
+    lines.push_str(&report.tape.as_ref().map(read).unwrap_or_default());
     RunText { summary: &done.summary, outcome: "read".to_owned(), lines }
+}
+
+/// Which tapes a verification needs, a line each.
+pub fn plan(done: &VerifyPlanDone) -> String {
+    let (set, begun) = (&hex(&done.set)[..12], tape::begun(done.begun_seconds));
+    let lines = tape::forecast(&done.forecast);
+    let end = "the same command without --dry-run reads it, and asks for each medium\n";
+    format!("set {set}{begun}: {lines}{end}")
 }
 
 /// A line on what was compared, if anything was.

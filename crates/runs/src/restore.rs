@@ -53,7 +53,7 @@ use tapeset::{Need, TapeIndex, TapeReading};
 
 use crate::read::block_check::{BlockCheck, KeptChecksums};
 pub use chain::{Chain, ChainPart, LostParts, restore_chain};
-pub use media::{ChainReads, SetReads, chain_reads};
+pub use media::{PlannedReads, SetInDrive, SetReads, chain_reads, set_in_drive, set_reads};
 use order::Dispatcher;
 use workers::Workers;
 
@@ -298,7 +298,7 @@ impl Part<'_> {
         }
         let check = input.index().and_then(BlockCheck::of).map(Arc::new);
         let keep = check.is_none().then(Arc::<KeptChecksums>::default);
-        let plan = check.as_deref().and_then(|check| make_plan(&check.index, options));
+        let plan = check.as_deref().and_then(|check| make_plan(&check.index, &options.selection));
         let excerpt = match (&check, &plan) {
             (Some(check), Some(plan)) if input.can_jump() => Excerpt::new(&check.index, plan),
             _ => None,
@@ -414,10 +414,8 @@ fn not_found(
     index: Option<&IndexFile>,
     warnings: &Warnings<'_>,
 ) -> Vec<NotFound> {
-    if selection.lacks_any()
-        && let Some(files) = index.and_then(|index| index.files().ok())
-    {
-        files.map_while(Result::ok).for_each(|record| selection.pass(&record.path));
+    if let Some(index) = index {
+        pass_all(selection, index);
     }
     let not_found = selection.not_found();
     for missing in &not_found {
@@ -426,16 +424,25 @@ fn not_found(
     not_found
 }
 
+/// Shows all members of an index to a selection, as long as that lacks any.
+fn pass_all(selection: &mut Selection, index: &IndexFile) {
+    if selection.lacks_any()
+        && let Ok(files) = index.files()
+    {
+        files.map_while(Result::ok).for_each(|record| selection.pass(&record.path));
+    }
+}
+
 /// Ranges of the selected members, if there is an index that has them.
-fn make_plan(index: &IndexFile, options: &RestoreOptions) -> Option<Plan> {
-    if options.selection.is_everything() {
+fn make_plan(index: &IndexFile, selection: &Selection) -> Option<Plan> {
+    if selection.is_everything() {
         return None;
     }
     // An index with parts of another set would lead to other places, or leave some out.
     if set_id_holds(index) != Some(true) {
         return None;
     }
-    plan(|| index.files(), &options.selection, BRIDGE_BYTES).ok()
+    plan(|| index.files(), selection, BRIDGE_BYTES).ok()
 }
 
 /// Opens the directory that members are restored into.

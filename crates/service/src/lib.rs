@@ -16,6 +16,7 @@
 //! - [`pipe`]: a buffer between two programs, files or devices.
 //! - [`run`]: what these runs have in common.
 //! - [`tape_source`]: a tape that an archive is read from.
+//! - [`tape_forecast`]: what reading from tape needs, and how often a drive stopped.
 //! - `tape_end`: what the drive reports after a run, and the tape that comes out.
 //! - [`sets`]: sets of a chain in a folder.
 //! - `tape_memory`: what is known of media without reading them.
@@ -96,6 +97,7 @@ mod shell;
 pub mod sim;
 pub mod state;
 mod tape_end;
+pub mod tape_forecast;
 mod tape_memory;
 mod tape_sets;
 pub mod tape_source;

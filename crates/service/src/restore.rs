@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tree::{Attributes, Modes, Overwrite, Owners, Privileges};
 
-pub use plan::{PlannedMedium, PlannedSet, RestorePlanAnswer, RestorePlanDone, restore_plan};
+pub use plan::{PlannedOf, RestorePlanAnswer, RestorePlanDone, restore_plan};
 
 use crate::Answer;
 use crate::change::SharedChanger;
@@ -29,6 +29,7 @@ use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, RunMonitor, RunObserver};
 use crate::sets::{self, SetSelection};
 use crate::tape_end::{self, Then};
+use crate::tape_forecast::{self, WaitedAnswer};
 use crate::tape_source::{self, TapeSourceAnswer, TapeSourceSettings};
 
 /// What to restore, where to, and how.
@@ -137,6 +138,8 @@ pub struct RestoreDone {
     pub report: RestoreReport,
     /// The set of a chain.
     pub set: Option<About>,
+    /// What became of the drive, if it had to wait for the target.
+    pub waited: Option<WaitedAnswer>,
 }
 
 /// The end of a restore.
@@ -204,7 +207,10 @@ impl RestoreDone {
         RestoreAnswer {
             run: self.summary.clone(),
             set: self.set.as_ref().map(RestoredSetAnswer::from),
-            tape: self.report.tape.as_ref().map(TapeSourceAnswer::from),
+            tape: self.report.tape.as_ref().map(|tape| TapeSourceAnswer {
+                waited: self.waited.clone(),
+                ..TapeSourceAnswer::from(tape)
+            }),
             checksums: match self.report.checksums {
                 Checksums::Unknown => None,
                 Checksums::Hold { blocks } => {
@@ -276,11 +282,12 @@ fn done(
         let _ = tape_end::end(&request.from, Then::KeepMedium, &monitor);
         with_left(failure, cancel, || left_in(&request.into))
     })?;
+    let waited = tape_forecast::waited_in(&request.from, report.tape.as_ref(), &report.run);
     let reported = tape_end::end(&request.from, request.tape.eject.into(), &monitor);
     let summary = monitor.summarise(report.run.clone(), |summary| {
         summary.findings.extend(reported.iter().cloned());
     });
-    Ok(RestoreDone { request: request.clone(), summary, report, set })
+    Ok(RestoreDone { request: request.clone(), summary, report, set, waited })
 }
 
 /// The members that these paths select.

@@ -67,6 +67,7 @@ pub fn all() -> Vec<NamedSchema> {
         answer::<crate::backup::BackupAnswer>(),
         answer::<crate::dry_run::DryRunAnswer>(),
         answer::<crate::restore::RestorePlanAnswer>(),
+        answer::<crate::verify::VerifyPlanAnswer>(),
         answer::<crate::media::MediaAnswer>(),
         request::<crate::restore::RestoreRequest>("restore"),
         answer::<crate::restore::RestoreAnswer>(),

@@ -390,27 +390,6 @@ impl TapeSets {
         Ok(Some(OnTape { about, index, known, doubts, _scratch: scratch }))
     }
 
-    /// The last set of the tape in the drive, for what needs no more than its index.
-    ///
-    /// # Errors
-    /// When the tape cannot be read, or has no set of a chain.
-    pub(crate) fn last_of_tape(
-        &self,
-        drive: Arc<dyn TapeDrive>,
-        cancel: &Cancel,
-    ) -> Result<OnTape, Failure> {
-        let name = drive.name().to_owned();
-        let last = |_: &SetOnVolume| Wanted::YesAndNoMore;
-        let found = copy_indexes(&origin(drive), cancel, &mut { last });
-        let found =
-            found.map_err(|error| Failure::from(ListError::from(ReadFailure::from(error))))?.pop();
-        let (_, index) = found.ok_or_else(|| {
-            let hint = "`takeup list DEVICE --sets` shows what is there";
-            Failure::of(format!("the tape in {name} has no set with an index"), Some(hint))
-        })?;
-        self.read_from_tape(index)
-    }
-
     fn path_of(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}{INDEX_COPY_END}"))
     }

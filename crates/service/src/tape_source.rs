@@ -17,6 +17,7 @@ use tapeset::{SetChoice, TapeOrigin, TapeReading};
 use crate::change::{self, SharedChanger};
 use crate::failure::Failure;
 use crate::run::{ArchiveSettings, bytes};
+use crate::tape_forecast::WaitedAnswer;
 use crate::tape_memory::{self, Copies};
 use crate::virtual_drive::VirtualDrive;
 
@@ -154,10 +155,15 @@ pub struct TapeSourceAnswer {
     pub ready_seconds: f64,
     /// Part of `ready_seconds` for reading; the rest is winding.
     pub label_seconds: f64,
+    /// How often the tape was sent to another place.
+    pub locates: u64,
     /// Winding time after that.
     pub winding_seconds: f64,
     /// Time for changes of volume.
     pub change_seconds: f64,
+    /// What became of the drive where the ring was full; null where it never was, or the drive is
+    /// not known.
+    pub waited: Option<WaitedAnswer>,
 }
 
 impl From<&TapeReading> for TapeSourceAnswer {
@@ -177,8 +183,10 @@ impl From<&TapeReading> for TapeSourceAnswer {
             read_seconds: tape.read_seconds,
             ready_seconds: tape.ready_seconds,
             label_seconds: tape.label_seconds,
+            locates: tape.winds,
             winding_seconds: tape.winding_seconds,
             change_seconds: tape.change_seconds,
+            waited: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A verification: reads an archive back, and compares it with the live files.
 
 mod answer;
+mod plan;
 mod verdict;
 
 use std::path::PathBuf;
@@ -18,12 +19,14 @@ use crate::interrupted::with_left;
 use crate::outcome::Outcome;
 use crate::run::{ArchiveSettings, EngineChoice, ReadOrderChoice, RunMonitor, RunObserver, bytes};
 use crate::tape_end::{self, Then};
+use crate::tape_forecast::{self, WaitedAnswer};
 use crate::tape_source::{self, TapeSourceSettings};
 
 pub use answer::{
     BoundedAnswer, CheckedAnswer, DifferenceAnswer, DifferingAnswer, ElsewhereAnswer,
     ProblemAnswer, ReadFromAnswer, VerifyAnswer,
 };
+pub use plan::{VerifyPlanAnswer, VerifyPlanDone, verify_plan};
 
 /// What to verify and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,6 +76,8 @@ pub struct VerifyDone {
     pub against: Option<PathBuf>,
     pub summary: RunSummary,
     pub report: VerifyReport,
+    /// What became of the drive, if it had to wait for the checking.
+    pub waited: Option<WaitedAnswer>,
 }
 
 impl VerifyDone {
@@ -150,10 +155,11 @@ pub(crate) fn try_verify(
         let left = || "the archive was not read to its end".to_owned();
         NotVerified { failure: with_left(failure, cancel, left), is_of_the_archive }
     })?;
+    let waited = tape_forecast::waited_in(&request.from, report.tape.as_ref(), &report.run);
     let reported = tape_end::end(&request.from, request.tape.eject.into(), &monitor);
     let summary = monitor.summarise(report.run.clone(), |summary| {
         summary.verdict = verdict::verdict(&report, std::mem::take(&mut summary.verdict));
         summary.findings.extend(reported.iter().cloned());
     });
-    Ok(VerifyDone { against: request.against.clone(), summary, report })
+    Ok(VerifyDone { against: request.against.clone(), summary, report, waited })
 }

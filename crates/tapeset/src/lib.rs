@@ -52,8 +52,8 @@ pub use options::{
 pub use read::{
     HELD_BYTES_MAX, KnownIndex, LabelledFile, Need, OpenTape, SetChoice, SetContents, SetHere,
     SetOnVolume, Spot, TapeEnd, TapeIndex, TapeOrigin, TapeReadFailure, TapeReading, TapeShared,
-    TapeStands, Totals, Wanted, WantedBlocks, copy_indexes, is_read_through, labelled_sets,
-    look_through_sets, reading_order, sets_on_volume,
+    TapeStands, Totals, Wanted, WantedBlocks, blocks_read_through, copy_indexes, labelled_sets,
+    look_through_sets, reading_order, sets_on_volume, where_it_stands,
 };
 pub use segments::{Chunks, Segments};
 pub use write::{

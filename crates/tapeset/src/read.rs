@@ -32,6 +32,7 @@ mod set;
 mod sets_here;
 mod sign;
 mod stitch;
+mod volume_sets;
 mod walk;
 mod wanted_blocks;
 
@@ -41,8 +42,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use archive::chunk::Compression;
-use archive::index::RecordKind;
-use archive::label::{LabelledSet, MediumName, hex};
+use archive::label::{Label, hex};
 use archive::stream::{Stored, StoredOffset};
 use base::failures::lock;
 use flow::account::Account;
@@ -52,22 +52,23 @@ use flow::ring::Producer;
 
 use beginning::{Beginning, Search};
 pub use blocks::Totals;
-use catalogue::{IndexFile, Sources};
 use drive::LoadedDrive;
 pub use failure::TapeReadFailure;
 use feed::Feed;
 use file::{FileEnd, TapeFile, Wish};
 pub use held::HELD_BYTES_MAX;
 pub use index_segment::TapeIndex;
-use index_segment::{Following, index_at};
-pub use order::{TapeStands, is_read_through, reading_order};
+pub use order::{blocks_read_through, reading_order};
 pub use origin::{KnownIndex, SetChoice, TapeOrigin, TapeReading};
-pub use place::Spot;
+pub use place::{Spot, TapeStands};
 pub use set::Need;
 use set::OpenSet;
-use sets_here::GoOn;
 use sign::Sign;
 use stitch::{SetEnd, Stitcher};
+pub use volume_sets::{
+    SetContents, SetOnVolume, Wanted, copy_indexes, labelled_sets, look_through_sets,
+    sets_on_volume,
+};
 pub use walk::{LabelledFile, SetHere};
 pub use wanted_blocks::WantedBlocks;
 
@@ -251,9 +252,27 @@ impl OpenTape {
         end.report.read_seconds = read_ns.map(seconds);
         end.report.ready_seconds = ready;
         end.report.label_seconds = ready - winding;
+        end.report.winds = totals.winds;
         end.report.winding_seconds = (seconds(totals.winding_ns) - winding).max(0.0);
         end.report.change_seconds = seconds(drive.change_ns);
         (end, result)
+    }
+
+    /// The label of the set.
+    pub fn label(&self) -> Option<Label> {
+        match &self.found {
+            Found::Set(set) => Some(set.label),
+            Found::File(_) => None,
+        }
+    }
+
+    /// Where the tape stands now.
+    pub fn stands(&mut self) -> Option<TapeStands> {
+        let drive = self.drive();
+        if drive.medium.is_none() && !drive.recognise_by_chip().unwrap_or(false) {
+            return None;
+        }
+        drive.stands().ok().flatten()
     }
 
     fn drive(&mut self) -> &mut LoadedDrive {
@@ -262,6 +281,13 @@ impl OpenTape {
             Found::File(file) => &mut file.drive,
         }
     }
+}
+
+/// Where a tape stands whose medium its chip names, without winding it.
+pub fn where_it_stands(origin: &TapeOrigin) -> Option<TapeStands> {
+    let mut drive = LoadedDrive::new(origin.clone(), Cancel::new());
+    let is_known = drive.recognise_by_chip().unwrap_or(false);
+    if is_known { drive.stands().ok().flatten() } else { None }
 }
 
 /// Finds out what the tape in the drive holds.
@@ -305,9 +331,16 @@ fn find(origin: &TapeOrigin, need: Need, cancel: &Cancel) -> Result<Found, TapeR
             Err(TapeReadFailure::NoSets { device: drive.device() })
         }
         Beginning::Blank => Err(TapeReadFailure::Blank { device: drive.device() }),
-        Beginning::Foreign { sign } => {
+        Beginning::Foreign { sign, first } => {
             let blocks = drive.blocks()?;
+            let was_at_beginning = before.is_some_and(|before| before.is_at(Spot::default()));
             let before = before.unwrap_or_default();
+            // It is read already: going back would stop the tape.
+            if let Some(first) = first.filter(|_| was_at_beginning)
+                && blocks.fixed_bytes().is_none()
+            {
+                return Ok(Found::File(Box::new(TapeFile::behind_first(drive, first))));
+            }
             let returned = match number {
                 Some(number @ 1..) => blocks.go_to_number(number),
                 _ => blocks.go_to(before),
@@ -370,220 +403,4 @@ fn open_file(mut drive: LoadedDrive, number: u32) -> Result<Found, TapeReadFailu
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
-}
-
-/// A set of a volume, as `list --sets` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetOnVolume {
-    /// Its number on the volume, from 1.
-    pub number: u32,
-    pub id: String,
-    /// When its run began, in seconds since 1970.
-    pub time_seconds: u64,
-    /// The machine that wrote it, if the label has it.
-    pub host: Option<String>,
-    /// Its job, level and parent, of a set of a chain.
-    pub chain: Option<LabelledSet>,
-    /// Number of the volume in the set.
-    pub volume: u32,
-    /// Id of the medium.
-    pub medium: [u8; 16],
-    /// What the medium is called.
-    pub medium_name: Option<MediumName>,
-    /// Numbers of the first and the last segment with a part on this volume, index included.
-    pub segments: (u32, u32),
-    /// Whether its index is here.
-    pub has_index: bool,
-    /// Whether another set follows it on this volume: without an index it is incomplete then.
-    pub followed: bool,
-    /// Compression in the form of the option.
-    pub compression: String,
-    pub block_bytes: u32,
-    /// Number of its first file on the volume.
-    pub first_file: u32,
-    /// Its contents; `None` if its index is not on this volume, or cannot be read.
-    pub contents: Option<SetContents>,
-}
-
-/// The contents of a set, from its index.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SetContents {
-    /// The sources as given, at most [`ROOTS_MAX`].
-    pub roots: Vec<Vec<u8>>,
-    /// Number of all sources.
-    pub roots_total: u64,
-    /// Objects of all kinds.
-    pub members: u64,
-    /// Files among them.
-    pub files: u64,
-    /// Bytes of their contents, without holes.
-    pub source_bytes: u64,
-    /// Bytes of the archive before compression, with what pads its segments.
-    pub archive_bytes: u64,
-}
-
-/// Most sources of a set that are listed.
-pub const ROOTS_MAX: usize = 8;
-
-impl SetContents {
-    /// Counts the members of an index, and shows each path to `look`.
-    fn of(index: &IndexFile, look: &mut dyn FnMut(&[u8])) -> Option<SetContents> {
-        let archive_bytes = index.trailer.archive_bytes;
-        let mut contents = SetContents { archive_bytes, ..SetContents::default() };
-        let mut sources = Sources::default();
-        for record in index.files().ok()? {
-            let record = record.ok()?;
-            look(&record.path);
-            contents.members += 1;
-            if let RecordKind::File { stored_bytes, .. } = record.kind {
-                contents.files += 1;
-                contents.source_bytes += stored_bytes;
-            }
-            if sources.begins_with(&record.path) {
-                contents.roots_total += 1;
-                if contents.roots.len() < ROOTS_MAX {
-                    contents.roots.push(record.path);
-                }
-            }
-        }
-        Some(contents)
-    }
-}
-
-/// Whether the index of a set is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    No,
-    Yes,
-    /// And none of an older set.
-    YesAndNoMore,
-}
-
-/// Copies of indexes of sets on the volume in the drive, the newest set's first. `choose` is asked
-/// for each set, which has neither number nor contents then. Sets whose index is on another volume
-/// are passed over. A volume without sets has none.
-///
-/// # Errors
-/// When the drive cannot be read.
-pub fn copy_indexes(
-    origin: &TapeOrigin,
-    cancel: &Cancel,
-    choose: &mut dyn FnMut(&SetOnVolume) -> Wanted,
-) -> Result<Vec<(SetOnVolume, TapeIndex)>, TapeReadFailure> {
-    let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
-    if !drive.recognise()? {
-        let Beginning::Ours { .. } = drive.beginning(Search::LastFiles)? else {
-            return Ok(Vec::new());
-        };
-    }
-    let mut copies = Vec::new();
-    drive.look_through(|drive, here| {
-        if !here.last.begins_index() {
-            return Ok(GoOn::Yes);
-        }
-        cancel.check()?;
-        let set = on_volume((here, 0));
-        let choice = choose(&set);
-        if choice != Wanted::No {
-            let index = index_at(drive, here.last, Following::AnotherSet)?;
-            copies.extend(index.map(|index| (set, index)));
-        }
-        Ok(if choice == Wanted::YesAndNoMore { GoOn::No } else { GoOn::Yes })
-    })?;
-    Ok(copies)
-}
-
-/// The sets of the volume in the drive, oldest first, as their labels have them: without contents.
-///
-/// # Errors
-/// When the drive cannot be read, or the volume holds no set.
-pub fn labelled_sets(
-    origin: &TapeOrigin,
-    cancel: &Cancel,
-) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
-    let mut drive = with_sets(origin, cancel)?;
-    let mut sets = drive.sets(|_| false)?;
-    sets.reverse();
-    Ok(sets.iter().zip(1..).map(on_volume).collect())
-}
-
-/// A drive whose medium holds sets.
-fn with_sets(origin: &TapeOrigin, cancel: &Cancel) -> Result<LoadedDrive, TapeReadFailure> {
-    let mut drive = LoadedDrive::new(origin.clone(), cancel.clone());
-    if !drive.recognise()? {
-        match drive.beginning(Search::LastFiles)? {
-            Beginning::Ours { .. } => {}
-            Beginning::Blank => return Err(TapeReadFailure::Blank { device: drive.device() }),
-            Beginning::Foreign { .. } => {
-                return Err(TapeReadFailure::NoSets { device: drive.device() });
-            }
-        }
-    }
-    Ok(drive)
-}
-
-/// The sets of the volume in the drive, oldest first.
-///
-/// # Errors
-/// When the drive cannot be read, or the volume holds no set.
-pub fn sets_on_volume(
-    origin: &TapeOrigin,
-    cancel: &Cancel,
-) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
-    look_through_sets(origin, cancel, &mut |_, _| {})
-}
-
-/// Like [`sets_on_volume`], and shows each path of each set to `look`, with the number of the set
-/// from the newest, which is 0: how many there are is known at the end.
-///
-/// # Errors
-/// See [`sets_on_volume`].
-pub fn look_through_sets(
-    origin: &TapeOrigin,
-    cancel: &Cancel,
-    look: &mut dyn FnMut(usize, &[u8]),
-) -> Result<Vec<SetOnVolume>, TapeReadFailure> {
-    let mut drive = with_sets(origin, cancel)?;
-    let mut contents = Vec::new();
-    let mut sets =
-        drive.look_through(|drive, here| {
-            cancel.check()?;
-            let from_newest = contents.len();
-            // Parts on other volumes are not asked for.
-            let index = if here.last.begins_index() {
-                index_at(drive, here.last, Following::AnotherSet)?
-            } else {
-                None
-            };
-            contents.push(index.and_then(|index| {
-                SetContents::of(&index.index, &mut |path| look(from_newest, path))
-            }));
-            Ok(GoOn::Yes)
-        })?;
-    sets.reverse();
-    let mut told: Vec<SetOnVolume> = sets.iter().zip(1..).map(on_volume).collect();
-    for (set, contents) in told.iter_mut().rev().zip(contents) {
-        set.contents = contents;
-    }
-    Ok(told)
-}
-
-fn on_volume((here, number): (&SetHere, u32)) -> SetOnVolume {
-    SetOnVolume {
-        number,
-        id: hex(&here.first.label.set),
-        time_seconds: here.first.label.time_seconds,
-        host: here.first.label.host.map(|host| host.as_str().to_owned()),
-        chain: here.first.label.chain,
-        volume: here.first.label.volume,
-        medium: here.first.label.medium,
-        medium_name: here.first.label.medium_name,
-        segments: (here.first.label.segment, here.last.label.segment),
-        has_index: here.last.begins_index(),
-        followed: here.followed,
-        compression: here.first.label.compression.to_string(),
-        block_bytes: here.first.label.block_bytes,
-        first_file: here.first_file,
-        contents: None,
-    }
 }

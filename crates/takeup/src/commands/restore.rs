@@ -15,7 +15,7 @@ use crate::terminal::Terminal;
 
 /// Runs the command.
 pub fn run(arguments: &RestoreArgs) -> ExitCode {
-    let result = if arguments.plan { say(arguments) } else { restore_members(arguments) };
+    let result = if arguments.dry_run { say(arguments) } else { restore_members(arguments) };
     finish(result, "restore", &arguments.common, SummaryPlace::Output)
 }
 
@@ -23,7 +23,12 @@ pub fn run(arguments: &RestoreArgs) -> ExitCode {
 fn say(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
-    let done = restore_plan(&arguments.request(), &cancel, Changer::asking(&cancel))?;
+    let done = restore_plan(
+        &arguments.request(),
+        arguments.target_bytes_per_second(),
+        &cancel,
+        Changer::asking(&cancel),
+    )?;
     let text = if arguments.common.json {
         format!("{:#}\n", service::document(&done.answer()))
     } else {

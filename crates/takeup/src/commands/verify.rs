@@ -6,7 +6,7 @@ use arguments::verify::VerifyArgs;
 use flow::cancel::Cancel;
 use service::failure::Failure;
 use service::outcome::Outcome;
-use service::verify::verify;
+use service::verify::{verify, verify_plan};
 use service::verify_sets::{VerifySetsRequest, verify_sets};
 
 use crate::change::Changer;
@@ -17,12 +17,27 @@ use crate::terminal::Terminal;
 /// Runs the command.
 pub fn run(arguments: &VerifyArgs) -> ExitCode {
     let result = match (arguments.sets_request(), arguments.not_for_sets()) {
+        _ if arguments.dry_run => say(arguments),
         (Some(_), Some(option)) if arguments.names_tape_sets() => Err(not_for_tape_sets(option)),
         (Some(_), Some(option)) => Err(not_for_sets(option)),
         (Some(request), None) => verify_folder(&request, arguments),
         (None, _) => verify_archive(arguments),
     };
     finish(result, "verify", &arguments.common, SummaryPlace::Output)
+}
+
+/// Says which media are needed.
+fn say(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let done = verify_plan(&arguments.request(), &cancel, Changer::asking(&cancel))?;
+    let text = if arguments.common.json {
+        format!("{:#}\n", service::document(&done.answer()))
+    } else {
+        report::verify::plan(&done)
+    };
+    to_standard_output(text.as_bytes())?;
+    Ok(Outcome::Done)
 }
 
 fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {

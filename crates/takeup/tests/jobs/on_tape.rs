@@ -269,7 +269,7 @@ fn the_planned_media_are_those_that_are_asked_for() {
     let days = month(&site, 6);
     let last = days.last().unwrap();
     let tape = site.drive.tape();
-    let plan = ["restore", tape.to_str().unwrap(), "--plan", "--set", &last.set, "--into", "x"];
+    let plan = ["restore", tape.to_str().unwrap(), "--dry-run", "--set", &last.set, "--into", "x"];
     let plan = site.place.json(&plan, 0);
     let planned = plan["media"].as_array().unwrap();
     assert!(planned.len() >= 2 && plan["unknown"].as_array().unwrap().is_empty(), "{plan:#}");
@@ -291,7 +291,7 @@ fn the_planned_media_are_those_that_are_asked_for() {
         assert!(next == Some(cartridge) || *cartridge == cartridges[0], "{asked}: {cartridges:?}");
     }
     let said = site.place.text(
-        &["restore", tape.to_str().unwrap(), "--plan", "--job", "homes", "--into", "x", "none"],
+        &["restore", tape.to_str().unwrap(), "--dry-run", "--job", "homes", "--into", "x", "none"],
         1,
     );
     assert!(said.contains("none of the requested paths is in the set"), "{said}");

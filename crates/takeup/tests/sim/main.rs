@@ -13,6 +13,7 @@ mod disk_heads;
 mod drive;
 mod failures;
 mod findings;
+mod forecast;
 mod limits;
 #[path = "../command_line/made_record.rs"]
 mod made_record;

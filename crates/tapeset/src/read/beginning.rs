@@ -40,6 +40,8 @@ pub(super) enum Beginning {
     Foreign {
         /// A sign that it is a Takeup medium all the same, though no label was found.
         sign: Option<Sign>,
+        /// Its first block, if the tape still stands behind that.
+        first: Option<Vec<u8>>,
     },
     /// A blank medium.
     Blank,
@@ -79,7 +81,9 @@ pub(super) fn look(
     };
     let search = search.max(seems);
     if search == Search::Nowhere {
-        return Ok(Beginning::Foreign { sign: None });
+        let behind = Spot { block: 1, ..spot };
+        let is_behind = blocks.here().is_some_and(|here| here.is_at(behind));
+        return Ok(Beginning::Foreign { sign: None, first: is_behind.then_some(bytes) });
     }
     let met = match second_file(blocks, cancel)? {
         Met::Other if search > Search::SecondFile => last_files(blocks, search, cancel)?,
@@ -88,8 +92,8 @@ pub(super) fn look(
     };
     Ok(match met {
         Met::Label(found) => Beginning::Ours { found, damage: Some(why) },
-        Met::Index(sign) => Beginning::Foreign { sign: Some(sign) },
-        Met::Other | Met::Nothing => Beginning::Foreign { sign: None },
+        Met::Index(sign) => Beginning::Foreign { sign: Some(sign), first: None },
+        Met::Other | Met::Nothing => Beginning::Foreign { sign: None, first: None },
     })
 }
 

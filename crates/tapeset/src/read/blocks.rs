@@ -77,6 +77,8 @@ pub struct Totals {
     pub lost_blocks: u64,
     /// Reads that failed at first.
     pub retries: u64,
+    /// Ways to another place.
+    pub winds: u64,
     /// Winding time in nanoseconds.
     pub winding_ns: u64,
 }
@@ -87,6 +89,7 @@ impl Totals {
         self.bytes += more.bytes;
         self.lost_blocks += more.lost_blocks;
         self.retries += more.retries;
+        self.winds += more.winds;
         self.winding_ns += more.winding_ns;
     }
 }
@@ -236,6 +239,9 @@ impl BlockReader {
         scratch: &mut [u8],
         cancel: &Cancel,
     ) -> Result<bool, TapeReadFailure> {
+        if self.here.is_none() {
+            return self.read_on_by_number(to, blocks_max, scratch, cancel);
+        }
         let is_near = |here: Spot| match (here.absolute, to.absolute) {
             (Some(now), Some(there)) if now <= there => there - now <= blocks_max,
             _ => {
@@ -257,6 +263,33 @@ impl BlockReader {
         Ok(self.here.is_some_and(|here| (here.file, here.block) == (to.file, to.block)))
     }
 
+    /// The same where only the number of the object is known: the driver forgets the file when it
+    /// is sent to a number (st.rst), also for whoever opens the drive next.
+    fn read_on_by_number(
+        &mut self,
+        to: Spot,
+        blocks_max: u64,
+        scratch: &mut [u8],
+        cancel: &Cancel,
+    ) -> Result<bool, TapeReadFailure> {
+        let (Some(there), Ok(now)) = (to.absolute, self.tape.position()) else { return Ok(false) };
+        let is_near = there.checked_sub(now).is_some_and(|between| between <= blocks_max);
+        // A read in fixed mode may return several blocks.
+        if !is_near || self.fixed_bytes.is_some() {
+            return Ok(false);
+        }
+        for _ in now..there {
+            match self.read(scratch, cancel) {
+                Ok(Met::Block(_) | Met::Filemark) => {}
+                Err(TapeReadFailure::Stopped(stopped)) => return Err(stopped.into()),
+                // What cannot be read here is wound over.
+                _ => return Ok(false),
+            }
+        }
+        self.here = Some(to);
+        Ok(true)
+    }
+
     /// Skips a block without reading it.
     pub fn pass_over_block(&mut self) -> Result<(), TapeReadFailure> {
         self.tape.space_blocks(1)?;
@@ -275,6 +308,7 @@ impl BlockReader {
     fn wind<T>(&mut self, go: impl FnOnce(&mut Tape) -> T) -> T {
         let begun = Instant::now();
         let gone = go(&mut self.tape);
+        self.totals.winds += 1;
         self.totals.winding_ns += begun.elapsed().as_nanos() as u64;
         gone
     }

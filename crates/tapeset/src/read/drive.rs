@@ -22,8 +22,9 @@ use super::blocks::{BlockReader, Identity, Totals};
 use super::failure::TapeReadFailure;
 use super::index_segment::TapeIndex;
 use super::label_reader::{Opening, read_opening};
+
 use super::origin::TapeOrigin;
-use super::place::Spot;
+use super::place::{Spot, TapeStands};
 use super::walk::{LabelledFile, LastFile, SetHere, directory_behind};
 use crate::change::{CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumePurpose, VolumeRequest};
 
@@ -196,7 +197,7 @@ impl LoadedDrive {
     }
 
     /// Whether the chip is that of a medium which is as it was noted.
-    fn recognise_by_chip(&mut self) -> Result<bool, TapeReadFailure> {
+    pub(super) fn recognise_by_chip(&mut self) -> Result<bool, TapeReadFailure> {
         let Some(memory) = self.chip()? else { return Ok(false) };
         let Some(known) = self.origin.memory.medium(&memory) else { return Ok(false) };
         let Some(oldest) = known.sets.last() else { return Ok(false) };
@@ -248,6 +249,13 @@ impl LoadedDrive {
                 Ok(false)
             }
         }
+    }
+
+    /// Where the tape stands, once its medium is known.
+    pub fn stands(&mut self) -> Result<Option<TapeStands>, TapeReadFailure> {
+        let Some(medium) = self.medium else { return Ok(None) };
+        let object = self.blocks()?.here_with_number().absolute;
+        Ok(Some(TapeStands { medium, object }))
     }
 
     /// How the drive moves, if that is known.

@@ -75,6 +75,14 @@ impl TapeFile {
         Ok(TapeFile { drive, number, wish, sign: None, buffer, first })
     }
 
+    /// The first file of the medium, behind whose first block the tape stands.
+    pub(super) fn behind_first(drive: LoadedDrive, first: Vec<u8>) -> TapeFile {
+        let (number, wish, first_bytes) = (Some(0), Wish::Whatever, first.len());
+        let mut buffer = first;
+        buffer.resize(first_bytes.max(FIRST_BUFFER_BYTES), 0);
+        TapeFile { drive, number, wish, sign: None, buffer, first: Met::Block(first_bytes) }
+    }
+
     /// Adds a sign that was found elsewhere on the medium.
     pub fn with_sign(self, sign: Option<Sign>) -> TapeFile {
         TapeFile { sign, ..self }

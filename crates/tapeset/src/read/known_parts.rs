@@ -11,10 +11,10 @@ use super::drive::{Brought, WantedVolume, Which};
 use super::failure::TapeReadFailure;
 use super::index_segment::TapeIndex;
 use super::label_reader::{Opening, read_opening};
-use super::order::{TapeStands, reading_order};
+use super::order::{READ_THROUGH_BLOCKS, reading_order};
 use super::part::Part;
 use super::place::Spot;
-use super::stitch::{READ_THROUGH_BLOCKS, Stitcher, Turn};
+use super::stitch::{Stitcher, Turn};
 use super::wanted_blocks::{Piece, WantedBlocks};
 
 impl Stitcher<'_, '_> {
@@ -73,13 +73,7 @@ impl Stitcher<'_, '_> {
             return Ok((0..pieces.len()).collect());
         };
         let motion = self.set.drive.motion();
-        let stands = match self.set.drive.medium {
-            Some(medium) => {
-                let object = self.set.drive.blocks()?.here_with_number().absolute;
-                Some(TapeStands { medium, object })
-            }
-            None => None,
-        };
+        let stands = self.set.drive.stands()?;
         Ok(reading_order(&wanted, stands, motion.as_deref(), self.held.bytes_max()))
     }
 
@@ -111,11 +105,16 @@ impl Stitcher<'_, '_> {
         let (first, _) = part.place_of(self.stream_bytes);
         self.volume_before = extent.volume;
         let is_unsure = fresh && !self.set.drive.is_as_noted;
-        if (is_unsure || first.block <= READ_THROUGH_BLOCKS)
-            && self.check_label(extent, &mut part)? == Labelled::NoPart
-        {
-            let missing = to_bytes - self.stream_bytes;
-            return self.lose(missing, "the segment is not where the index has it");
+        self.checked = self.checked.filter(|label| !fresh && label.file == extent.file_number);
+        if let Some(checked) = self.checked {
+            // Going back for it would stop the tape.
+            part.label = checked;
+        } else if is_unsure || first.block <= READ_THROUGH_BLOCKS {
+            if self.check_label(extent, &mut part)? == Labelled::NoPart {
+                let missing = to_bytes - self.stream_bytes;
+                return self.lose(missing, "the segment is not where the index has it");
+            }
+            self.checked = Some(part.label);
         }
         self.read_part(part, Some(to_bytes)).map(|_| ())
     }

@@ -9,6 +9,7 @@
 
 use model::tape::parameters::TapeParameters;
 
+use super::place::TapeStands;
 use super::wanted_blocks::WantedBlocks;
 
 /// Most places that are ordered exactly.
@@ -19,15 +20,6 @@ const IMPROVED_MAX: usize = 256;
 const PASSES_MAX: usize = 30;
 /// Most places of which the nearest is looked for each time.
 const NEAREST_MAX: usize = 4096;
-
-/// Where a tape stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TapeStands {
-    /// Id of the medium in the drive.
-    pub medium: [u8; 16],
-    /// Blocks and filemarks before the position, if known.
-    pub object: Option<u64>,
-}
 
 /// The order in which blocks are read: numbers in `wanted`. Without the motions of the drive, or if
 /// more than `ahead_bytes_max` would be read before their turn, it is that of `wanted`.
@@ -135,6 +127,19 @@ fn on_medium(
 pub fn is_read_through(motion: &TapeParameters, from: u64, to: u64) -> bool {
     let between = to.saturating_sub(from);
     motion.reading_ns(between) <= motion.winding_ns(from.min(to), to)
+}
+
+/// Most blocks that are read and dropped instead of located where it is not known how the drive
+/// moves, and in any case: a locate may stop the tape.
+pub(super) const READ_THROUGH_BLOCKS: u64 = 8;
+
+/// Most blocks that are read and dropped on the way from one object to another: as many as lie
+/// between, if winding over them takes longer.
+pub fn blocks_read_through(motion: &TapeParameters, from: u64, to: u64, block_bytes: u64) -> u64 {
+    let bytes = |object: u64| object.saturating_mul(block_bytes);
+    let between = to.saturating_sub(from);
+    let is_sooner = between > 0 && is_read_through(motion, bytes(from), bytes(to));
+    if is_sooner { between.max(READ_THROUGH_BLOCKS) } else { READ_THROUGH_BLOCKS }
 }
 
 /// A quick order of these stops.

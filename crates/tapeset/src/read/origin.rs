@@ -108,6 +108,8 @@ pub struct TapeReading {
     pub ready_seconds: f64,
     /// Part of that for reading; the rest is winding.
     pub label_seconds: f64,
+    /// Ways to another place in all.
+    pub winds: u64,
     /// Winding time after that.
     pub winding_seconds: f64,
     /// Time for changes of volume.
@@ -132,6 +134,7 @@ impl TapeReading {
         };
         self.ready_seconds += next.ready_seconds;
         self.label_seconds += next.label_seconds;
+        self.winds += next.winds;
         self.winding_seconds += next.winding_seconds;
         self.change_seconds += next.change_seconds;
     }

@@ -23,6 +23,11 @@ impl Spot {
         Spot { file, block: 0, absolute: if file == 0 { Some(0) } else { absolute } }
     }
 
+    /// Whether it is the same place by count.
+    pub(super) fn is_at(self, other: Spot) -> bool {
+        (self.file, self.block) == (other.file, other.block)
+    }
+
     /// This many blocks further on in the same file.
     pub(super) fn plus(self, blocks: u64) -> Spot {
         let absolute = self.absolute.map(|number| number + blocks);
@@ -34,6 +39,15 @@ impl Spot {
         let absolute = self.absolute.map(|number| number + 1);
         Spot { file: self.file + 1, block: 0, absolute }
     }
+}
+
+/// Where a tape stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TapeStands {
+    /// Id of the medium in the drive.
+    pub medium: [u8; 16],
+    /// Blocks and filemarks before the position, if known.
+    pub object: Option<u64>,
 }
 
 impl std::fmt::Display for Spot {

@@ -22,16 +22,12 @@ use super::feed::Feed;
 use super::held::Held;
 use super::index_segment::{Following, TapeIndex, index_at};
 use super::label_reader::{Opening, read_opening};
-use super::order::is_read_through;
+use super::order::{READ_THROUGH_BLOCKS, blocks_read_through};
 use super::part::Part;
 use super::place::Spot;
 use super::set::OpenSet;
 use super::walk::{LabelledFile, SetHere};
 use crate::claims::missing_bytes_max;
-
-/// Most blocks that are read and dropped instead of located where it is not known how the drive
-/// moves: a locate may stop the tape.
-pub(super) const READ_THROUGH_BLOCKS: u64 = 8;
 
 /// Most volumes in a row that may be missing.
 const VOLUMES_WITHOUT_MAX: u32 = 1000;
@@ -72,6 +68,8 @@ pub(super) struct Stitcher<'a, 'f> {
     pub(super) held: Held,
     /// Where the bytes that are read go.
     pub(super) turn: Turn,
+    /// The label that was checked last on the medium in the drive.
+    pub(super) checked: Option<Spot>,
 }
 
 /// Whether a piece of the stream is the next one in the ring.
@@ -102,6 +100,7 @@ impl<'a, 'f> Stitcher<'a, 'f> {
             scratch,
             held: Held::default(),
             turn: Turn::Now,
+            checked: None,
         }
     }
 
@@ -394,17 +393,17 @@ impl<'a, 'f> Stitcher<'a, 'f> {
     /// Most blocks that are read and dropped on the way to a position: as many as lie between, if
     /// winding over them takes longer.
     fn blocks_read_through(&mut self, to: Spot) -> Result<u64, TapeReadFailure> {
-        let here = self.set.drive.blocks()?.here();
-        let (Some(motion), Some(from), Some(to)) =
-            (self.set.drive.motion(), here.and_then(|here| here.absolute), to.absolute)
+        let blocks = self.set.drive.blocks()?;
+        let from = match blocks.here() {
+            Some(here) => here.absolute,
+            None => blocks.number(),
+        };
+        let (Some(motion), Some(from), Some(to)) = (self.set.drive.motion(), from, to.absolute)
         else {
             return Ok(READ_THROUGH_BLOCKS);
         };
         let block_bytes = self.set.block_bytes() as u64;
-        let bytes = |object: u64| object.saturating_mul(block_bytes);
-        let between = to.saturating_sub(from);
-        let is_sooner = between > 0 && is_read_through(&motion, bytes(from), bytes(to));
-        Ok(if is_sooner { between.max(READ_THROUGH_BLOCKS) } else { READ_THROUGH_BLOCKS })
+        Ok(blocks_read_through(&motion, from, to, block_bytes))
     }
 
     /// Asks for a volume; that time belongs to no stage, either.
