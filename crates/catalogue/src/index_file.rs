@@ -17,7 +17,7 @@ use archive::index::{
     ABOUT_BYTES_MAX, About, AgainRecord, BlockHasher, ChunkRecord, ContentHasher, FileLayout,
     FileRecord, IndexError, IndexReader, IndexSection, NamedRow, NamedSection, NamedSections,
     RecordKind, SectionPlace, TRAILER_MEMBER_BYTES, TRAILER_TAIL_BYTES_MAX, Trailer, TreeReader,
-    block_checksum as xxh3, decode_table, find_trailer,
+    WarningRecord, block_checksum as xxh3, decode_table, find_trailer,
 };
 use archive::stream::{ArchiveOffset, StoredOffset, stored_plain};
 use device::source::Source;
@@ -30,6 +30,8 @@ const FRAME_SURPLUS_BYTES_MAX: usize = 64 << 10;
 /// Longest seek table that is read: 2^21 frames, which take 80 MiB of memory during the search. A
 /// longer archive is read as a whole.
 const SEEK_TABLE_BYTES_MAX: usize = 16 << 20;
+/// Most sentences about a run as a whole.
+const OF_THE_RUN_MAX: usize = 16;
 /// Longest list of what is to be stored again: as many records as a run keeps.
 const AGAIN_BYTES_MAX: usize = 32 << 20;
 /// Bytes of one read of compressed index.
@@ -330,6 +332,15 @@ impl IndexFile {
     /// When the index cannot be read up to the members.
     pub fn files(&self) -> io::Result<IndexReader<FileRecord, impl Read + use<>>> {
         Ok(IndexReader::new(self.section(IndexSection::Files)?))
+    }
+
+    /// What befell the run as a whole, in words; warnings about single objects are passed over.
+    /// Nothing of a section that cannot be read.
+    pub fn of_the_run(&self) -> Vec<String> {
+        let Ok(section) = self.section(IndexSection::Warnings) else { return Vec::new() };
+        let records = IndexReader::<WarningRecord, _>::new(section).map_while(Result::ok);
+        let of_run = records.filter(|record| record.path.is_empty());
+        of_run.take(OF_THE_RUN_MAX).map(|record| record.text).collect()
     }
 }
 

@@ -57,6 +57,8 @@ pub enum Harm {
     CutOff,
     /// An object could not be read: it is not in the archive.
     Unread,
+    /// Objects are not in the archive, because a medium is full and there is no other.
+    NoRoom,
     /// A folder could not be listed: its content is not in the archive.
     Unlisted,
     /// An object is archived, but not as it was: it changed meanwhile, or part of it is missing.

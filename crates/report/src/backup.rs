@@ -145,5 +145,8 @@ fn set_line(set: &About) -> String {
         let (unchanged, deleted) = (count(set.unchanged), count(set.deleted));
         let _ = write!(line, ", {unchanged} unchanged, {deleted} deleted");
     }
+    if set.left > 0 {
+        let _ = write!(line, ", {} left for the next set", count(set.left));
+    }
     line + "\n"
 }

@@ -23,6 +23,9 @@ fn set_line(set: &SetOnVolume) -> String {
     let time = time_text(seconds);
     let (first, last) = set.segments;
     let state = match (set.has_index, set.followed) {
+        (true, _) if set.contents.as_ref().is_some_and(|it| it.ended_early.is_some()) => {
+            "ended early"
+        }
         (true, _) => "complete",
         (false, true) => "incomplete: its run did not end",
         (false, false) => "continues on another volume, or its run did not end",

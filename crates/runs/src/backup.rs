@@ -16,6 +16,7 @@ mod decide;
 mod descriptors;
 mod draft;
 mod dry_run;
+mod early;
 mod entries;
 mod error;
 mod groups;
@@ -31,6 +32,7 @@ mod previous;
 mod reader;
 mod relink;
 mod replaced;
+mod room;
 mod run;
 mod sizes;
 mod stream;
@@ -47,6 +49,7 @@ use archive::chunk::Compression;
 use archive::index::About;
 use archive::label::{JobText, LabelledSet};
 use base::failures::lock;
+use base::format::size;
 use device::target::{Existing, Target};
 use flow::backend::Choice;
 use flow::cancel::Cancel;
@@ -68,6 +71,7 @@ pub use error::{BackupError, Unfinished};
 pub use options::{BackupOptions, IndexCopy, Refill, SetOptions};
 use replaced::check_size;
 pub use replaced::{ArchiveSize, Shrinking};
+use room::Room;
 use run::{Done, Run, Stages};
 use sizes::{Layout, RingSizes};
 pub use window::ReadWindow;
@@ -93,6 +97,7 @@ pub fn backup(
     {
         monitor.expect(expected);
     }
+    warn_of_the_end(options, &output, monitor);
     let (run, scan) = prepared.into_run(options, monitor, cancel, &output);
     let result = run.archive(scan, &mut output);
     let done = match run.outcome(result) {
@@ -123,6 +128,26 @@ pub fn backup(
         run.target_bytes = tape.blocks * tape.block_bytes;
     }
     Ok(BackupReport { run, excluded, tape, set: done.set, list: done.list })
+}
+
+/// Says before anything is written that the only medium will be full before the end, as far as that
+/// is known without walking the tree.
+fn warn_of_the_end(options: &BackupOptions, output: &Output<'_>, monitor: &dyn Monitor) {
+    let Some(room_bytes) = output.room_bytes() else { return };
+    // What an incremental set stores is known at its end.
+    let is_incremental = options.set.as_ref().is_some_and(|set| set.about.level > 0);
+    let Some(expected) = expected::of_backup(options, None).filter(|_| !is_incremental) else {
+        return;
+    };
+    if expected.amount > room_bytes {
+        let (bytes, room) = (size(expected.amount), size(room_bytes));
+        let text = format!(
+            "up to {bytes} are to be stored, and the medium has room for {room} of data that do \
+             not compress: without --change-command the set may end early"
+        );
+        let object = options.target.name().as_encoded_bytes().to_vec();
+        monitor.notice(Notice { level: Level::Notable, object, text });
+    }
 }
 
 /// Opens the target, and finds out what it would replace.
@@ -220,6 +245,7 @@ impl Prepared {
             replaced: target.and_then(Target::replaced).map(identity),
             output: target.and_then(Target::identity).map(identity),
             segments: output.segments(),
+            room: Room::of(output),
         };
         (run, self.scan)
     }

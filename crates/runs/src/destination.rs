@@ -8,6 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use archive::index::ExtentRecord;
@@ -19,7 +20,9 @@ use flow::restart::Restart;
 use flow::ring::Block;
 use flow::run::Endpoint;
 use flow::sink::{FileSink, Sink, StreamSink, WriteError};
-use tapeset::{Safe, Segments, TapeDestination, TapeReport, TapeSetError, TapeSink, TapeStream};
+use tapeset::{
+    Cut, Safe, Segments, TapeDestination, TapeReport, TapeSetError, TapeSink, TapeStream,
+};
 
 /// Time between two checks for a reader of a named pipe; the kernel does not report when one comes.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -160,6 +163,40 @@ impl Output<'_> {
         match self {
             Output::Set(set) => set.begin_index(),
             Output::Path(..) | Output::Stream(_) => Vec::new(),
+        }
+    }
+
+    /// Set when what follows will be dropped: a medium is full, and there is no other.
+    pub(crate) fn is_ending(&self) -> Option<Arc<AtomicBool>> {
+        self.set().map(TapeSink::is_ending)
+    }
+
+    /// Bytes for which the only medium of a set has room.
+    pub(crate) fn room_bytes(&self) -> Option<u64> {
+        self.set().and_then(TapeSink::room_bytes)
+    }
+
+    /// Why a set on tape ends early, if it does.
+    pub(crate) fn ends_early(&mut self) -> Option<TapeSetError> {
+        match self {
+            Output::Set(set) => set.ends_early(),
+            Output::Path(..) | Output::Stream(_) => None,
+        }
+    }
+
+    /// Where a set that ends early is cut, so that an index of so many bytes has room.
+    pub(crate) fn cut_for(&self, index_bytes: u64) -> Option<Cut> {
+        self.set().and_then(|set| set.cut_for(index_bytes))
+    }
+
+    /// Cuts a set that ends early.
+    ///
+    /// # Errors
+    /// When the medium cannot be written to there.
+    pub(crate) fn cut(&mut self, cut: &Cut) -> Result<(), TapeSetError> {
+        match self {
+            Output::Set(set) => set.cut(cut),
+            Output::Path(..) | Output::Stream(_) => Ok(()),
         }
     }
 

@@ -32,7 +32,7 @@ use flow::account::{Account, Stage};
 use flow::backend::Engine;
 use flow::cancel::{Cancel, Stopped};
 use flow::crew::{Crew, Failure, StageFailure};
-use flow::monitor::{Harm, Monitor};
+use flow::monitor::{Harm, Level, Monitor, Notice};
 use flow::run::{Command, Endpoint, RunReport, StageKind};
 use tree::{
     Accounts, Attributes, Destination, DestinationOptions, Modes, Overwrite, Owners, Privileges,
@@ -297,6 +297,9 @@ impl Part<'_> {
             check_chain(&input, warnings)?;
         }
         let check = input.index().and_then(BlockCheck::of).map(Arc::new);
+        if let Some(check) = check.as_deref().filter(|_| folders == Folders::Now) {
+            tell_of_the_run(&check.index, monitor);
+        }
         let keep = check.is_none().then(Arc::<KeptChecksums>::default);
         let plan = check.as_deref().and_then(|check| make_plan(&check.index, &options.selection));
         let excerpt = match (&check, &plan) {
@@ -351,6 +354,14 @@ impl Part<'_> {
         let checksums = check::conclude(check.as_deref(), late, &lost, options, warnings);
         let warnings = warnings.count();
         Ok(RestoreReport { run, tape, warnings, existing, not_found, checksums })
+    }
+}
+
+/// Tells what befell the run that wrote a set: it may have ended early.
+fn tell_of_the_run(index: &IndexFile, monitor: &dyn Monitor) {
+    for text in index.of_the_run() {
+        let text = format!("the run that wrote this says: {text}");
+        monitor.notice(Notice { level: Level::Notable, object: Vec::new(), text });
     }
 }
 

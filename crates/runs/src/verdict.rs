@@ -181,7 +181,13 @@ fn words(harm: Harm) -> Option<(&'static str, &'static str)> {
         ),
         Harm::NotFound => ("path is not in the archive", "paths are not in the archive"),
         Harm::Different => ("file differs", "files differ"),
-        Harm::Blocks | Harm::CutOff | Harm::Unseen | Harm::Doubt | Harm::Later | Harm::Beside => {
+        Harm::NoRoom
+        | Harm::Blocks
+        | Harm::CutOff
+        | Harm::Unseen
+        | Harm::Doubt
+        | Harm::Later
+        | Harm::Beside => {
             return None;
         }
     })

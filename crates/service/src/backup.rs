@@ -290,7 +290,8 @@ pub(crate) fn backup_for(
         summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
         summary.findings.extend(reported.iter().cloned());
     });
-    let unread = monitor.harmed(Harm::Unread) + monitor.harmed(Harm::Unlisted);
+    let kinds = [Harm::Unread, Harm::Unlisted, Harm::NoRoom];
+    let unread = kinds.into_iter().map(|harm| monitor.harmed(harm)).sum();
     Ok(BackupDone { to: path.clone(), summary, set: report.set, tape, unread, list })
 }
 
@@ -426,6 +427,7 @@ fn tape_options(settings: &TapeTargetSettings, to: &Path) -> Result<TapeOptions,
             .map(|on| if on { DriveCompression::On } else { DriveCompression::Off }),
         later_volumes: if settings.overwrite_volumes { Existing::Replace } else { Existing::Keep },
         pace: to.to_str().and_then(pace_of_virtual_drive),
+        capacity_bytes: to.to_str().and_then(capacity_of_virtual_drive),
     })
 }
 
@@ -437,6 +439,12 @@ fn medium_name(name: &str, to: &Path) -> Result<MediumName, Failure> {
         let name = base::escape::escape(name.as_bytes());
         Failure::of(format!("--volume-name: {name:?} is no name of a medium"), Some(hint))
     })
+}
+
+/// Native capacity of the media of a virtual drive, as it is set.
+fn capacity_of_virtual_drive(device: &str) -> Option<u64> {
+    let (parameters, _) = VirtualDrive::parameters_of_tape(device)?;
+    Some(parameters.capacity_bytes.value)
 }
 
 /// The pace of a virtual drive comes from its settings and its `--speed-up`. The run is paced by

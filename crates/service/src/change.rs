@@ -44,6 +44,10 @@ impl VolumeChanger for NoChanger {
     fn change(&mut self, _: &VolumeRequest) -> Result<(), ChangeError> {
         Err(ChangeError::NobodyToAsk)
     }
+
+    fn is_nobody(&self) -> bool {
+        true
+    }
 }
 
 /// Gets volumes changed by a shell command.

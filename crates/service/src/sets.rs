@@ -99,6 +99,8 @@ pub struct WrittenSetAnswer {
     pub unchanged: u64,
     /// Objects of the set before that are gone.
     pub deleted: u64,
+    /// Objects that were left out, since the set ended early; the next one begins with them.
+    pub left: u64,
 }
 
 /// Objects that were stored for one reason.
@@ -125,6 +127,7 @@ impl From<&About> for WrittenSetAnswer {
             stored: about.stored.iter().map(count).collect(),
             unchanged: about.unchanged,
             deleted: about.deleted,
+            left: about.left,
         }
     }
 }
@@ -314,6 +317,7 @@ fn about(request: &BackupRequest, sources: Vec<AboutSource>) -> Result<About, Fa
         deleted: 0,
         stored: Vec::new(),
         unchanged: 0,
+        left: 0,
         by_list: 0,
         subvolumes: Vec::new(),
         mounts: Vec::new(),

@@ -52,6 +52,15 @@ impl VolumeChanger for Changer {
             None => self.ask(request),
         }
     }
+
+    fn is_nobody(&self) -> bool {
+        self.command.is_none() && terminal().is_err()
+    }
+}
+
+/// The terminal of whoever started this.
+fn terminal() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open("/dev/tty")
 }
 
 /// For experiments, whose media have names given by the user.
@@ -94,8 +103,7 @@ impl Changer {
 
     /// Asks a person; one line from the terminal.
     fn prompt(&self, question: &str) -> Result<String, ChangeError> {
-        let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty");
-        let Ok(mut terminal) = terminal else { return Err(ChangeError::NobodyToAsk) };
+        let Ok(mut terminal) = terminal() else { return Err(ChangeError::NobodyToAsk) };
         let _question = Question::begin();
         terminal.write_all(question.as_bytes()).map_err(ChangeError::Failed)?;
         self.answer(&mut terminal)

@@ -13,6 +13,11 @@ pub trait VolumeChanger: Send {
     /// # Errors
     /// When there is no other volume.
     fn change(&mut self, request: &VolumeRequest) -> Result<(), ChangeError>;
+
+    /// Whether it is known already that nobody will be there.
+    fn is_nobody(&self) -> bool {
+        false
+    }
 }
 
 /// The volume that a run needs.

@@ -57,5 +57,6 @@ pub use read::{
 };
 pub use segments::{Chunks, Segments};
 pub use write::{
-    Safe, SetIdentity, SetPlan, TapeDestination, TapeReport, TapeSetError, TapeSink, TapeStream,
+    Cut, Safe, SetIdentity, SetPlan, TapeDestination, TapeReport, TapeSetError, TapeSink,
+    TapeStream,
 };

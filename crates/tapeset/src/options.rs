@@ -32,6 +32,8 @@ pub struct TapeOptions {
     /// What the first medium is called. One without a name gets it; one that has sets and another
     /// name is refused. Later media without a name get a number behind it, or their bar code.
     pub medium_name: Option<MediumName>,
+    /// Native capacity of a medium; by default that of the generation.
+    pub capacity_bytes: Option<u64>,
     /// What the pace is chosen by; by default the drive's generation.
     pub pace: Option<DrivePace>,
 }

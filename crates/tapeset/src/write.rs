@@ -4,11 +4,13 @@
 //! mean.
 
 mod begin;
+mod early;
 mod end;
 mod error;
 mod left;
 mod members;
 mod named;
+mod passing;
 mod plan;
 mod report;
 mod sink;
@@ -25,6 +27,7 @@ use crate::change::VolumeChanger;
 use crate::known::Memory;
 use crate::media::Media;
 use crate::options::TapeOptions;
+pub use early::Cut;
 pub use error::{Safe, TapeSetError};
 pub use plan::{SetIdentity, SetPlan};
 pub use report::TapeReport;

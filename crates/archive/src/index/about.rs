@@ -66,6 +66,8 @@ pub struct About {
     pub stored: Vec<(StoreReason, u64)>,
     /// Objects that were not stored, as an earlier set has them.
     pub unchanged: u64,
+    /// Objects that were left out, as the set ended early; 0 if it did not.
+    pub left: u64,
     /// Sets of its job in a row, up to this one, that looked only at what a list named; 0 if it
     /// looked at everything.
     pub by_list: u64,
@@ -158,6 +160,9 @@ impl About {
         for (reason, count) in &self.stored {
             line("stored", &format!("{} {count}", reason.name()));
         }
+        if self.left > 0 {
+            line("left", &self.left.to_string());
+        }
         if self.by_list > 0 {
             line("by-list", &self.by_list.to_string());
         }
@@ -196,6 +201,7 @@ impl About {
             deleted: 0,
             stored: Vec::new(),
             unchanged: 0,
+            left: 0,
             by_list: 0,
             subvolumes: Vec::new(),
             mounts: Vec::new(),
@@ -231,6 +237,7 @@ impl About {
             "one-file-system" => self.one_file_system = yes(value)?,
             "without-attributes" => self.without_attributes = yes(value)?,
             "unchanged" => self.unchanged = value.parse().ok()?,
+            "left" => self.left = value.parse().ok()?,
             "by-list" => self.by_list = value.parse().ok()?,
             // What a later version notes otherwise is as good as not noted.
             "btrfs" => self.subvolumes.extend(subvolume(value)),
@@ -327,6 +334,7 @@ mod tests {
             deleted: 4,
             stored: vec![(StoreReason::New, 3), (StoreReason::Modified, 5)],
             unchanged: 100,
+            left: 7,
             by_list: 3,
             subvolumes: vec![
                 AboutSubvolume {

@@ -309,6 +309,7 @@ mod tests {
                 links: Mutex::default(),
                 unread: Mutex::default(),
                 monitor: &Silent,
+                room: &Default::default(),
                 pace: Pace::new(1, 1, self.cancel.clone()),
                 engine: &self.engine,
                 replaced: None,

@@ -166,7 +166,7 @@ impl Sizes {
                     }
                 }
                 Work::Problem(_) => self.problems += 1,
-                Work::Folder { .. } | Work::Relink(_) => {}
+                Work::Folder { .. } | Work::Relink(_) | Work::Left(_) => {}
             }
         }
     }

@@ -33,6 +33,7 @@ use super::hasher::{AGAIN_MAX, Hasher};
 use super::link_table::LinkTable;
 use super::pace::{Pace, SleepMeter, Spent};
 use super::placed::{self, PLACED_BYTES_MIN, Placed, PlacedJob};
+use super::room::Room;
 use super::work::{Batch, Work};
 use crate::sweep::{Held, Sweep};
 use tapeset::Segments;
@@ -61,6 +62,7 @@ pub(super) struct Shared<'a> {
     pub(super) group_bytes_max: usize,
     /// On tape: where segments end.
     pub(super) segments: Option<&'a Segments>,
+    pub(super) room: &'a Room,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -153,6 +155,7 @@ impl<'a> Reader<'a> {
     }
 
     fn batch(&mut self, batch: Batch) -> Result<Spent, BackupError> {
+        let batch = Batch { works: self.shared.room.of_works(batch.works), ..batch };
         self.meter.next_batch(&self.shared.pace);
         self.meter.start();
         self.headers.clear();
@@ -175,6 +178,7 @@ impl<'a> Reader<'a> {
                     rest.extend(self.draft(entry, captured, listing.as_ref()));
                 }
                 Work::Relink(relinked) => rest.extend(self.relinked(relinked)),
+                Work::Left(path) => self.leave(path),
                 Work::Problem(problem) => {
                     self.warn(Harm::Unlisted, &problem.path, problem_text(problem))
                 }
@@ -506,18 +510,25 @@ impl<'a> Reader<'a> {
                 unread.insert(AgainRecord::path_hash(path));
             }
             drop(unread);
-            self.passed_over.push(Finding::Again(AgainRecord {
-                path: AgainRecord::path_hash(path),
-                inode: 0,
-                reason: AgainReason::Unread,
-            }));
+            self.passed_over.push(Finding::Again(unread_at(path)));
         }
         tell(self.shared.monitor, Level::Warning(harm), path, text);
+    }
+
+    /// Notes an object for which there is no room.
+    fn leave(&mut self, path: &[u8]) {
+        self.shared.room.leave_one();
+        self.passed_over.push(Finding::Again(unread_at(path)));
     }
 
     fn note(&self, path: &[u8], text: String) {
         tell(self.shared.monitor, Level::Note, path, text);
     }
+}
+
+/// What says that an object is not in the archive.
+fn unread_at(path: &[u8]) -> AgainRecord {
+    AgainRecord { path: AgainRecord::path_hash(path), inode: 0, reason: AgainReason::Unread }
 }
 
 /// Reports what happened to an object while it was archived.

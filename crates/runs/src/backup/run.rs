@@ -34,6 +34,7 @@ use super::options::{BackupOptions, Refill};
 use super::pace::Pace;
 use super::placed;
 use super::reader::{self, Reader};
+use super::room::Room;
 use super::sizes::RingSizes;
 use super::work::{Batch, Work};
 use super::{ArchiveSize, compressor, index};
@@ -102,6 +103,7 @@ pub(super) struct Run<'a> {
     pub(super) output: Option<tree::Identity>,
     /// On tape: where segments end.
     pub(super) segments: Option<Arc<Segments>>,
+    pub(super) room: Room,
 }
 
 /// The result when everything was passed to the target.
@@ -141,11 +143,14 @@ impl Run<'_> {
                 Decider::new(set, TreeSection::default(), left_out, now(), self.monitor)
             });
         let decider = Mutex::new(decider.transpose()?);
-        let (gathered, written, times_ran_empty) =
+        let (mut gathered, written, times_ran_empty) =
             self.data_segments(scan, &decider, output, chunks)?;
-        let set = self.set_sections(decider, &gathered)?;
+        let mut set = self.set_sections(decider, &gathered)?;
         base::interruptible::check_shortage()?;
-        let chunks = std::mem::take(&mut *lock(chunks));
+        let mut chunks = std::mem::take(&mut *lock(chunks));
+        if let Some(why) = output.ends_early() {
+            self.end_early(why, &mut gathered, set.as_mut(), &mut chunks, output)?;
+        }
         let extents = output.begin_index();
         let mut done = Done {
             members: gathered.files.1.records,
@@ -272,8 +277,7 @@ impl Run<'_> {
         self.begin_archive(producer)?;
         let read_threads = self.in_hand.read_threads;
         let group_bytes_max = group_bytes_max(producer);
-        let window = self.options.read_window_bytes;
-        let limits = Limits::new(window, self.in_hand.window_folders, group_bytes_max);
+        let limits = self.window_limits(group_bytes_max);
         let waiting = self.in_hand.batches_waiting + limits.as_ref().map_or(0, Limits::batches);
         let batches = Queue::new(waiting, self.cancel.clone());
         let shared = reader::Shared {
@@ -292,6 +296,7 @@ impl Run<'_> {
             replaced: self.replaced,
             group_bytes_max,
             segments: self.segments.as_deref(),
+            room: &self.room,
             cancel: self.cancel,
         };
         let attributes = self.options.attributes;
@@ -330,6 +335,11 @@ impl Run<'_> {
         self.cancel.check()?;
         *lock(&self.disk_order) = shared.sweep.as_ref().and_then(Sweep::done);
         self.end_archive(producer)
+    }
+
+    fn window_limits(&self, group_bytes_max: usize) -> Option<Limits> {
+        let window = self.options.read_window_bytes;
+        Limits::new(window, self.in_hand.window_folders, group_bytes_max)
     }
 
     /// The window of files that are fetched in the order of the disk.
@@ -502,6 +512,7 @@ fn scan_all(
             Some(decider) => decider.decide(items, &mut scan)?,
             None => Work::all(items),
         };
+        let works = shared.room.of_works(works);
         members += works.len() as u64;
         // If readers wait for the disk, smaller batches keep more of them busy.
         let size = if shared.pace.is_waiting_for_disk() || shared.is_sweeping() {
@@ -520,6 +531,9 @@ fn scan_all(
             Progress::End => {
                 if let Some(decider) = &mut decider {
                     decider.late(|works| {
+                        if shared.room.is_ending() {
+                            return Ok(());
+                        }
                         members += works.len() as u64;
                         let batch = Batch { ticket, works, held: None };
                         shared.first_queue().push(batch, account)?;

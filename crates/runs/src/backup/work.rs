@@ -20,13 +20,15 @@ pub(super) enum Work {
     Problem(Box<ScanProblem>),
     /// A link at the end of the archive, or its folder.
     Relink(Box<Relinked>),
+    /// The path of an object for which there is no room.
+    Left(Vec<u8>),
 }
 
 impl Fetchable for Work {
     fn entry(&self) -> Option<&Entry> {
         match self {
             Work::Entry(entry) | Work::Folder { entry, .. } => Some(entry),
-            Work::Problem(_) | Work::Relink(_) => None,
+            Work::Problem(_) | Work::Relink(_) | Work::Left(_) => None,
         }
     }
 
@@ -39,6 +41,16 @@ impl Fetchable for Work {
 }
 
 impl Work {
+    /// What becomes of it when there is no more room: an object is left out, and a link at the end
+    /// of the archive is not needed.
+    pub(super) fn without_room(self) -> Option<Work> {
+        match self {
+            Work::Entry(entry) | Work::Folder { entry, .. } => Some(Work::Left(entry.path())),
+            Work::Relink(_) => None,
+            Work::Problem(_) | Work::Left(_) => Some(self),
+        }
+    }
+
     /// All that the walk found, of an archive outside of a chain.
     pub(super) fn all(items: Vec<Item>) -> Vec<Work> {
         let work = |item| match item {

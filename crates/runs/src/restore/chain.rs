@@ -15,7 +15,7 @@ use flow::monitor::{Harm, Monitor};
 
 use super::{
     Checksums, Folders, Part, RestoreError, RestoreOptions, RestoreReport, finish,
-    open_destination, something, synchronise,
+    open_destination, something, synchronise, tell_of_the_run,
 };
 use crate::origin::Origin;
 use crate::read::ReadFailure;
@@ -67,6 +67,7 @@ pub fn restore_chain(
     let destination = open_destination(&options)?;
     let warnings = Warnings::new(monitor);
     let start = Instant::now();
+    tell_of_the_run(&chain.index, monitor);
     let restore = || {
         let mut selection = options.selection.clone();
         let wanted = wanted(chain, &mut selection, &warnings)?;

@@ -62,6 +62,13 @@ impl Monitor for Recorder {
     }
 }
 
+impl Recorder {
+    /// What was told so far.
+    pub fn texts(&self) -> Vec<String> {
+        self.notices.lock().unwrap().iter().map(|notice| notice.text.clone()).collect()
+    }
+}
+
 /// A run that came to its end.
 #[derive(Debug)]
 pub struct Finished {

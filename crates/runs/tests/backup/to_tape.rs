@@ -3,6 +3,7 @@
 
 mod calls;
 mod changes;
+mod early;
 mod media;
 mod mishaps;
 mod names;

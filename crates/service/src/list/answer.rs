@@ -221,6 +221,8 @@ pub struct SetContentsAnswer {
     pub source_bytes: u64,
     /// Bytes of the archive before compression.
     pub archive_bytes: u64,
+    /// Why it ended early; null if it did not.
+    pub ended_early: Option<String>,
 }
 
 /// The only document of `list`: the members of an archive are lines.
@@ -243,6 +245,7 @@ fn set_answer(set: &SetOnVolume) -> SetAnswer {
         files: contents.files,
         source_bytes: contents.source_bytes,
         archive_bytes: contents.archive_bytes,
+        ended_early: contents.ended_early.clone(),
     };
     SetAnswer {
         number: set.number,

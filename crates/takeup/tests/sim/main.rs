@@ -11,6 +11,7 @@ mod calibrated_disk;
 mod disk;
 mod disk_heads;
 mod drive;
+mod early;
 mod failures;
 mod findings;
 mod forecast;

@@ -61,6 +61,8 @@ pub struct SetContents {
     pub source_bytes: u64,
     /// Bytes of the archive before compression, with what pads its segments.
     pub archive_bytes: u64,
+    /// Why it ended early, if it did: its medium was full, and there was no other.
+    pub ended_early: Option<String>,
 }
 
 /// Most sources of a set that are listed.
@@ -70,7 +72,8 @@ impl SetContents {
     /// Counts the members of an index, and shows each path to `look`.
     fn of(index: &IndexFile, look: &mut dyn FnMut(&[u8])) -> Option<SetContents> {
         let archive_bytes = index.trailer.archive_bytes;
-        let mut contents = SetContents { archive_bytes, ..SetContents::default() };
+        let ended_early = index.of_the_run().pop();
+        let mut contents = SetContents { archive_bytes, ended_early, ..SetContents::default() };
         let mut sources = Sources::default();
         for record in index.files().ok()? {
             let record = record.ok()?;

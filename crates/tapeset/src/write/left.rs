@@ -47,6 +47,11 @@ impl SetsOfMedium {
         self.own = Some((first, label));
     }
 
+    /// The set is cut in front of a file: its index follows there.
+    pub fn cut(&mut self, file_number: u32) {
+        self.own = self.own.filter(|(first, _)| first.spot.file < file_number);
+    }
+
     /// The medium as it is left, if all its sets are known.
     pub fn left(&self, medium: [u8; 16], memory: CartridgeMemory) -> Option<KnownMedium> {
         let (first, last) = self.own?;

@@ -5,8 +5,8 @@
 //! on one medium. The writing thread makes every blocking call, one block a call; while the drive
 //! streams, it gets no other command.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use archive::chunk::Compression;
@@ -24,14 +24,15 @@ use model::tape::generation::Generation;
 
 use super::TapeDestination;
 use super::begin::open_volume;
+use super::early::{self, Cut, FullMedium};
 use super::error::{Safe, TapeSetError};
 use super::left::IndexCopy;
-use super::members::MemberTracker;
+use super::passing::{Stream, start_of};
 use super::plan::{SetIdentity, SetPlan};
 use super::report::TapeReport;
 use super::unfit::{Unfit, UsedMedium};
 use super::volume::Volume;
-use crate::change::{CHANGE_ATTEMPTS_MAX, Refused, VolumePurpose, VolumeRequest};
+use crate::change::{CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumePurpose, VolumeRequest};
 use crate::directory;
 use crate::options::{self, Compressed, DrivePace, segment_bytes};
 use crate::read::{LabelledFile, Spot};
@@ -58,6 +59,12 @@ pub struct TapeSink<'a> {
     index_copy: IndexCopy,
     extents: Vec<ExtentRecord>,
     safe: Safe,
+    /// The last medium that was full.
+    full: Option<FullMedium>,
+    /// Why there is no other medium; what comes from then on is dropped.
+    ends_early: Option<TapeSetError>,
+    /// The same for those who read ahead of the writer.
+    is_ending: Arc<AtomicBool>,
     /// The drive has reported an error: what is not known to be on the medium may be lost.
     is_in_doubt: bool,
     report: TapeReport,
@@ -69,89 +76,6 @@ struct Part {
     label_bytes: u32,
     file_number: u32,
     label_block: Option<u64>,
-}
-
-/// The stored stream that passes: the data, or the index.
-struct Stream {
-    kind: LabelKind,
-    /// Place of the next byte to write.
-    position_bytes: StoredOffset,
-    /// Blocks that are not written yet, and earlier ones that may be needed again.
-    held: VecDeque<Block>,
-    /// The last chunk that was looked up: number and start.
-    chunk: (usize, StoredOffset),
-    /// Follows the members of a stream that is not compressed.
-    members: Option<MemberTracker>,
-    /// The place up to which some volume holds the stream.
-    reached_bytes: StoredOffset,
-}
-
-impl Stream {
-    fn new(kind: LabelKind, compression: Compression) -> Stream {
-        let is_plain = kind == LabelKind::Index || compression == Compression::None;
-        Stream {
-            kind,
-            position_bytes: StoredOffset::START,
-            held: VecDeque::new(),
-            chunk: (0, StoredOffset::START),
-            members: is_plain.then(MemberTracker::new),
-            reached_bytes: StoredOffset::START,
-        }
-    }
-
-    /// The block with the next byte to write, and the byte's offset in it.
-    fn next(&self) -> Option<(Block, usize)> {
-        let block = self.held.iter().find(|block| end_of(block) > self.position_bytes)?;
-        Some((block.clone(), (self.position_bytes - start_of(block)) as usize))
-    }
-
-    /// The next bytes are on the medium. True if no earlier volume had them.
-    fn advance(&mut self, bytes: &[u8]) -> bool {
-        if let Some(members) = &mut self.members {
-            members.feed(bytes);
-        }
-        self.position_bytes += bytes.len() as u64;
-        let is_new = self.position_bytes > self.reached_bytes;
-        self.reached_bytes = self.position_bytes.max(self.reached_bytes);
-        is_new
-    }
-
-    /// Where the stream must restart on another volume: at the start of the chunk with the next
-    /// byte.
-    fn restart_bytes(&mut self, segments: &Segments) -> StoredOffset {
-        if self.members.is_some() {
-            return self.position_bytes;
-        }
-        let chunks = segments.chunks();
-        let (mut number, mut start) = self.chunk;
-        while let Some(&(compressed_bytes, _)) = chunks.get(number)
-            && start + u64::from(compressed_bytes) <= self.position_bytes
-        {
-            start += u64::from(compressed_bytes);
-            number += 1;
-        }
-        self.chunk = (number, start);
-        start
-    }
-
-    /// Returns the blocks that are not needed again.
-    fn let_go(&mut self, segments: &Segments) {
-        let wanted = self.restart_bytes(segments);
-        while let Some(first) = self.held.front()
-            && end_of(first) <= wanted
-        {
-            self.held.pop_front();
-        }
-    }
-}
-
-/// Start of a block in the stored stream, which the ring before the sink holds.
-fn start_of(block: &Block) -> StoredOffset {
-    block.position_bytes().same_in()
-}
-
-fn end_of(block: &Block) -> StoredOffset {
-    start_of(block) + block.len() as u64
 }
 
 impl<'a> TapeSink<'a> {
@@ -214,6 +138,9 @@ impl<'a> TapeSink<'a> {
             index_copy: IndexCopy::default(),
             extents: Vec::new(),
             safe: Safe { set, volumes: 1, ..Safe::default() },
+            full: None,
+            ends_early: None,
+            is_ending: Arc::default(),
             is_in_doubt: false,
             report,
         })
@@ -222,6 +149,10 @@ impl<'a> TapeSink<'a> {
     /// Writes the held blocks to the medium, on as many volumes as needed.
     fn drain(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         while let Some((block, from)) = self.stream.next() {
+            if self.ends_early.is_some() {
+                self.stream.held.clear();
+                return Ok(());
+            }
             if self.part.is_none() {
                 self.begin_part(account)?;
                 continue;
@@ -363,6 +294,7 @@ impl<'a> TapeSink<'a> {
         self.tell(Level::Note, text);
         if let Some(volume) = &mut self.volume {
             volume.note_left(&self.target.memory);
+            self.full = Some(FullMedium::of(volume));
         }
         self.close_volume();
         self.next_volume(account)
@@ -375,7 +307,72 @@ impl<'a> TapeSink<'a> {
         let changed = account.during(ThreadState::Apart, || self.change_volume());
         self.monitor.pause(None);
         self.report.change_seconds += started.elapsed().as_secs_f64();
-        changed
+        match changed {
+            Err(error) if self.can_end_early(&error) => {
+                self.ends_early = Some(error);
+                self.is_ending.store(true, Ordering::Release);
+                Ok(())
+            }
+            changed => changed,
+        }
+    }
+
+    /// Whether the set can be cut, where there is no other medium.
+    fn can_end_early(&self, error: &TapeSetError) -> bool {
+        let nobody = match error {
+            TapeSetError::Change { source, .. } => !matches!(source, ChangeError::Stopped(_)),
+            TapeSetError::NoVolume { .. } => true,
+            _ => false,
+        };
+        nobody && self.stream.kind == LabelKind::Data && self.cut_for(0).is_some()
+    }
+
+    /// Where the set is cut, if it ends early, so that an index of so many bytes has room.
+    pub fn cut_for(&self, index_bytes: u64) -> Option<Cut> {
+        let medium = self.full.as_ref()?.medium;
+        let end = self.extents.iter().map(ExtentRecord::stream_end_bytes).max()?;
+        let compression = self.target.options.drive_compression;
+        early::place(&self.extents, &medium, end, index_bytes, compression)
+    }
+
+    /// Bytes for which the medium has room, as it is, if nothing is compressed and there will be no
+    /// other: nobody is there to change it. `None` where somebody may be, or the capacity is not
+    /// known.
+    pub fn room_bytes(&self) -> Option<u64> {
+        if !lock(&self.target.changer).is_nobody() {
+            return None;
+        }
+        let usual = || self.report.generation.map(|generation| generation.capacity_bytes);
+        let capacity_bytes = self.target.options.capacity_bytes.or_else(usual)?;
+        let written = self.volume.as_ref()?.object_number?;
+        Some(capacity_bytes.saturating_sub(written.saturating_mul(self.plan.block_bytes as u64)))
+    }
+
+    /// Set when what follows will be dropped.
+    pub fn is_ending(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_ending)
+    }
+
+    /// Why the set ends early, if it does. The caller cuts it, or gives it up with this error.
+    pub fn ends_early(&mut self) -> Option<TapeSetError> {
+        self.ends_early.take()
+    }
+
+    /// Cuts the set: the medium is ready for the index.
+    ///
+    /// # Errors
+    /// When the medium is no longer in the drive, or the place cannot be reached. The set stays as
+    /// it was then.
+    pub fn cut(&mut self, cut: &Cut) -> Result<(), TapeSetError> {
+        let Some(full) = &self.full else { return Ok(()) };
+        let volume = early::reopen(self.target, &self.plan, self.identity.set, full, cut)?;
+        self.extents.retain(|extent| extent.segment < cut.segment);
+        self.report.segments = cut.segment - 1;
+        (self.segment, self.parts, self.part) = (cut.segment, 0, None);
+        self.safe.segments = cut.segment - 1;
+        self.report.media.pop();
+        self.volume = Some(volume);
+        Ok(())
     }
 
     fn change_volume(&mut self) -> Result<(), TapeSetError> {
@@ -435,6 +432,9 @@ impl<'a> TapeSink<'a> {
     }
 
     fn take(&mut self, block: Block, account: &mut Account) -> Result<(), TapeSetError> {
+        if self.ends_early.is_some() {
+            return Ok(());
+        }
         if self.stream.kind == LabelKind::Data && self.segments.take_end(start_of(&block)) {
             self.close_segment(Filemark::Immediate)?;
         }
@@ -448,7 +448,7 @@ impl<'a> TapeSink<'a> {
     /// Ends the stream: closes its last segment.
     fn end_stream(&mut self, account: &mut Account) -> Result<(), TapeSetError> {
         self.stream.held.clear();
-        if self.part.is_none() {
+        if self.part.is_none() || self.ends_early.is_some() {
             return Ok(());
         }
         match self.stream.kind {

@@ -122,6 +122,11 @@ impl Volume {
         }
     }
 
+    /// It is known already what becomes of the medium.
+    pub(super) fn told(&mut self) {
+        self.is_told = true;
+    }
+
     /// Notes how the medium is left, once everything is on it.
     pub(super) fn note_left(&mut self, memory: &Memory) {
         if memory.0.is_none() {
