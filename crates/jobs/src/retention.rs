@@ -23,6 +23,8 @@ pub struct RetainedSet {
     pub is_ruled: bool,
     /// Whether nothing is known against its own archive.
     pub is_sound: bool,
+    /// Whether it ended early, on a full medium: it lacks some of what was there, and is no day.
+    pub is_partial: bool,
 }
 
 /// Why a set is kept.
@@ -39,6 +41,8 @@ pub enum Because {
     NeededBy(usize),
     /// The rule is for another job.
     OtherJob,
+    /// It ended early, and no whole set has followed: the next one begins with what it lacks.
+    EndedEarly,
     /// It cannot be restored now: an archive of its chain is not there, or is damaged. If that
     /// comes back, it can.
     Broken,
@@ -62,11 +66,17 @@ pub fn fates(sets: &[RetainedSet], keep: &Keep, zone: &TimeZone) -> Vec<Fate> {
         sets.iter().enumerate().map(|(number, set)| (set.set, number)).collect();
     let is_good = |link: &[u8; 16]| numbers.get(link).is_some_and(|at: &usize| sets[*at].is_sound);
     let is_whole = |set: &RetainedSet| set.chain.iter().all(is_good);
+    let is_day = |set: &RetainedSet| is_whole(set) && !set.is_partial;
     let mut reasons: Vec<BTreeSet<Because>> = vec![BTreeSet::new(); sets.len()];
     let whole: Vec<usize> =
-        (0..sets.len()).rev().filter(|it| sets[*it].is_ruled && is_whole(&sets[*it])).collect();
+        (0..sets.len()).rev().filter(|it| sets[*it].is_ruled && is_day(&sets[*it])).collect();
     if let Some(newest) = whole.first() {
         reasons[*newest].insert(Because::Newest);
+    }
+    let behind = whole.first().map_or(0, |newest| newest + 1);
+    let is_waiting = |(_, set): &(usize, &RetainedSet)| set.is_ruled && set.is_partial;
+    for (number, _) in sets.iter().enumerate().skip(behind).filter(is_waiting) {
+        reasons[number].insert(Because::EndedEarly);
     }
     for number in whole.iter().take(keep.last as usize) {
         reasons[*number].insert(Because::Last);
@@ -140,7 +150,14 @@ mod tests {
 
     fn set(number: u8, begun_seconds: u64, chain: &[u8]) -> RetainedSet {
         let chain = chain.iter().chain([&number]).map(|link| [*link; 16]).collect();
-        RetainedSet { set: [number; 16], begun_seconds, chain, is_ruled: true, is_sound: true }
+        RetainedSet {
+            set: [number; 16],
+            begun_seconds,
+            chain,
+            is_ruled: true,
+            is_sound: true,
+            is_partial: false,
+        }
     }
 
     fn keep(sets: &[RetainedSet], keep: &Keep) -> Vec<bool> {
@@ -218,6 +235,20 @@ mod tests {
     }
 
     #[test]
+    fn a_set_that_ended_early_is_no_day_and_stays_until_a_whole_one_follows() {
+        let mut sets = vec![set(1, MONDAY, &[]), set(2, MONDAY + DAY, &[])];
+        sets[1].is_partial = true;
+        let last = Keep { last: 1, ..Keep::default() };
+        let fates_of = |sets: &[RetainedSet]| fates(sets, &last, &TimeZone::UTC);
+        let whole = Fate::Kept(vec![Because::Newest, Because::Last]);
+        assert_eq!(fates_of(&sets), [whole.clone(), Fate::Kept(vec![Because::EndedEarly])]);
+        // The next set of its chain has the rest.
+        sets.push(set(3, MONDAY + 2 * DAY, &[2]));
+        let needed = Fate::Kept(vec![Because::NeededBy(2)]);
+        assert_eq!(fates_of(&sets), [Fate::Goes, needed, whole]);
+    }
+
+    #[test]
     fn what_another_job_needs_stays() {
         let mut other = set(3, MONDAY + DAY, &[1]);
         other.is_ruled = false;
@@ -260,6 +291,7 @@ mod tests {
                     chain,
                     is_ruled,
                     is_sound,
+                    is_partial: number % 11 == 5,
                 });
             }
             let is_there = |it: &RetainedSet| !lost.contains(&usize::from(it.set[0]));

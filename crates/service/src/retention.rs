@@ -321,6 +321,7 @@ fn fates_of(known: &SetsFolder, job: &str, keep: &Keep, damaged: &Damaged) -> Ve
             chain: set.about.chain.iter().map(|link| link.set).collect(),
             is_ruled: set.about.job == job,
             is_sound: !damaged.contains(&set.about.set),
+            is_partial: set.about.left > 0,
         })
         .collect();
     fates(&retained, keep, &TimeZone::system())
@@ -373,6 +374,7 @@ fn described(known: &SetsFolder, job: &str, fates: &[Fate]) -> Vec<SetFate> {
             about => format!("set {} of {} needs it", about.number, about.job),
         },
         Because::OtherJob => "of another job".to_owned(),
+        Because::EndedEarly => "it ended early, and no whole set has followed".to_owned(),
         Because::Broken => "an archive that it needs is not there or damaged".to_owned(),
     };
     let described = |(set, fate): (&FolderSet, &Fate)| SetFate {

@@ -32,7 +32,7 @@ impl Room {
         if !self.is_ending() {
             return works;
         }
-        works.into_iter().filter_map(Work::without_room).collect()
+        works.into_iter().map(Work::without_room).collect()
     }
 
     /// Objects that were left out.

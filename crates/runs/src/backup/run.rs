@@ -531,9 +531,7 @@ fn scan_all(
             Progress::End => {
                 if let Some(decider) = &mut decider {
                     decider.late(|works| {
-                        if shared.room.is_ending() {
-                            return Ok(());
-                        }
+                        let works = shared.room.of_works(works);
                         members += works.len() as u64;
                         let batch = Batch { ticket, works, held: None };
                         shared.first_queue().push(batch, account)?;

@@ -41,13 +41,13 @@ impl Fetchable for Work {
 }
 
 impl Work {
-    /// What becomes of it when there is no more room: an object is left out, and a link at the end
-    /// of the archive is not needed.
-    pub(super) fn without_room(self) -> Option<Work> {
+    /// What becomes of it when there is no more room: it is left out, also a link at the end of the
+    /// archive, which the next set makes then.
+    pub(super) fn without_room(self) -> Work {
         match self {
-            Work::Entry(entry) | Work::Folder { entry, .. } => Some(Work::Left(entry.path())),
-            Work::Relink(_) => None,
-            Work::Problem(_) | Work::Left(_) => Some(self),
+            Work::Entry(entry) | Work::Folder { entry, .. } => Work::Left(entry.path()),
+            Work::Relink(relinked) => Work::Left(relinked.member.path),
+            Work::Problem(_) | Work::Left(_) => self,
         }
     }
 
