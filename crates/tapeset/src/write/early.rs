@@ -10,7 +10,7 @@
 use archive::index::ExtentRecord;
 use archive::label::MediumName;
 use archive::stream::StoredOffset;
-use device::tape::{Access, BlockMode, DriveCompression, TapePlace};
+use device::tape::{Access, BlockMode, DriveCompression, Tape, TapePlace};
 
 use super::TapeDestination;
 use super::begin::{First, look};
@@ -86,7 +86,8 @@ pub(super) fn place(
     })
 }
 
-/// Goes back to the place on the medium, once its label there was read.
+/// Goes back to the place on the medium, once its label there was read. From the label on, a command
+/// that fails ends it, see [`super::begin`].
 pub(super) fn reopen(
     target: &TapeDestination,
     plan: &SetPlan,
@@ -116,7 +117,7 @@ pub(super) fn reopen(
     if !is_it {
         return Err(TapeSetError::Exchanged { device: tape.name().to_owned() });
     }
-    tape.go_to(place, cut.label_block)?;
+    back_to_label(&mut tape, cut)?;
     tape.set_block_mode(layout)?;
     let mut volume =
         Volume::behind(tape, full.medium, full.number, cut.file_number, full.previous, numbers)?;
@@ -126,6 +127,20 @@ pub(super) fn reopen(
     volume.holds_part = true;
     volume.told();
     Ok(volume)
+}
+
+/// Goes back to the label that was just read, by one command. A way of several, as to any other
+/// place, would pass over the failure by which the drive reports that the medium was exchanged, and
+/// end at that place of another medium.
+fn back_to_label(tape: &mut Tape, cut: &Cut) -> Result<(), TapeSetError> {
+    if let Some(number) = cut.label_block.filter(|number| *number > 0) {
+        return Ok(tape.seek(number)?);
+    }
+    let blocks = tape.status()?.block_in_file.and_then(|blocks| i32::try_from(blocks).ok());
+    let Some(blocks) = blocks.filter(|blocks| *blocks > 0) else {
+        return Err(TapeSetError::Exchanged { device: tape.name().to_owned() });
+    };
+    Ok(tape.space_blocks(-blocks)?)
 }
 
 #[cfg(test)]

@@ -2,13 +2,15 @@
 
 use archive::chunk::Compression;
 use archive::label::LabelKind;
+use device::tape::{Access, DriveCompression, Filemark, TapeDrive as _};
 use runs::backup::{BackupOptions, backup};
+use sim::tape::{Cartridge, CartridgeSettings, Mishap, Persistence, VirtualDrive};
 use tapeset::TapeOptions;
 use tempfile::tempdir;
 
 use super::media::{check_set, parts, shell};
 use super::operator::Operator;
-use super::{library, on_tape, set_id, set_ids, tape_options, tree, write_well};
+use super::{library, on_tape, set_id, set_ids, tape_options, tree, write, write_well};
 use crate::harness::Recorder;
 use crate::snapshot::snapshot;
 
@@ -82,4 +84,51 @@ fn a_set_behind_another_ends_early_and_leaves_that_alone() {
         assert!(was.bytes == is.bytes, "file {} has changed", was.file);
     }
     check_set(rack.cartridges(), ids[1], Compression::None);
+}
+
+/// The medium is exchanged for one with more files, before each command of the way back.
+#[test]
+fn a_medium_that_comes_in_between_is_left_alone() {
+    let tree = tree(43, 110, 90_000);
+    let options = tape_options(tree.path(), 32 << 10, Compression::None);
+    let tape = TapeOptions {
+        segment_bytes: Some(256 << 10),
+        drive_compression: Some(DriveCompression::Off),
+        ..TapeOptions::default()
+    };
+    let rack = || library(&[3600 << 10], 100 << 10);
+    let counted = rack();
+    counted.drive().count_commands();
+    write_well(&options, &tape, &counted);
+    let commands = counted.drive().commands();
+    let index_blocks = parts(counted.cartridges()).last().unwrap().bytes.len() as u64 / (32 << 10);
+    let (mut ended, mut refused) = (0, 0);
+    for at in commands.saturating_sub(index_blocks + 40)..commands {
+        let rack = rack();
+        let other = many_files();
+        let before = other.objects().unwrap();
+        let mishap = Mishap::Exchanged(other.clone());
+        rack.drive().order_mishap(at, Persistence::Times(1), mishap);
+        match write(&options, &tape, &rack).0 {
+            Ok(_) => ended += 1,
+            Err(_) => refused += 1,
+        }
+        assert!(other.objects().unwrap() == before, "before command {at} of {commands}");
+    }
+    assert!(refused > 10, "{ended} ended early, {refused} were refused");
+}
+
+/// A cartridge of another program, with a file wherever a segment may be.
+fn many_files() -> Cartridge {
+    let cartridge = Cartridge::blank(CartridgeSettings::default());
+    let drive = VirtualDrive::loaded(cartridge.clone());
+    let mut tape = drive.open(Access::Write).unwrap();
+    for number in 0..40_u8 {
+        for _ in 0..20 {
+            tape.write(&[number; 4096]).unwrap();
+        }
+        tape.write_filemark(Filemark::Synchronising).unwrap();
+    }
+    drop(tape);
+    cartridge
 }

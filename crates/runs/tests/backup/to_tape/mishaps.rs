@@ -137,8 +137,9 @@ fn foreign() -> Cartridge {
     let cartridge = blank(64 << 20);
     let drive = VirtualDrive::loaded(cartridge.clone());
     let mut tape = device::tape::TapeDrive::open(&drive, device::tape::Access::Write).unwrap();
-    for number in 0..4u8 {
-        for _ in 0..3 {
+    // More files than any set has, so that a place by its count is there, too.
+    for number in 0..40u8 {
+        for _ in 0..2 {
             tape.write(&[number; 10_240]).unwrap();
         }
         tape.write_filemark(device::tape::Filemark::Synchronising).unwrap();
