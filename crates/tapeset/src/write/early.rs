@@ -86,8 +86,8 @@ pub(super) fn place(
     })
 }
 
-/// Goes back to the place on the medium, once its label there was read. From the label on, a command
-/// that fails ends it, see [`super::begin`].
+/// Goes back to the place on the medium, once its label there was read. From the label on, a
+/// command that fails ends it, see [`super::begin`].
 pub(super) fn reopen(
     target: &TapeDestination,
     plan: &SetPlan,
