@@ -15,7 +15,9 @@ use flow::cancel::Cancel;
 use flow::run::RunReport;
 use model::tape::generation::Generation;
 use model::tape::parameters::TapeParameters;
-use model::tape::reading::{Passed, Taker, TapeReader, long_read, ring_without_stops};
+use model::tape::reading::{
+    Passed, Taker, TapeReader, long_read, rate_without_stops, ring_without_stops,
+};
 use runs::restore::{PlannedReads, SetInDrive, SetReads, set_in_drive};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,11 @@ use tapeset::{
 
 use crate::failure::Failure;
 use crate::virtual_drive::VirtualDrive;
+
+/// Size of a read where it is asked from which rate on a drive streams.
+const RING_STEP_BYTES: u64 = 1 << 20;
+/// The ring that is reckoned with where none is known: the default, or a part of it.
+const RING_BYTES_LEAST: u64 = 64 << 20;
 
 /// What is read of a medium, from when it is in the drive until the next one is wanted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -71,7 +78,7 @@ pub struct TapeForecast {
     pub winding_seconds: Option<f64>,
     /// How often the drive stops for what takes the data; null where no rate is given.
     pub stops: Option<u64>,
-    /// From which rate on it never has to.
+    /// From which rate on it never has to, with the ring that the run has.
     pub streams_from_bytes_per_second: Option<u64>,
     /// Of which drive the times are.
     pub drive: Option<String>,
@@ -86,7 +93,7 @@ pub struct WaitedAnswer {
     pub estimated_stops: u64,
     /// The ring that spares all stops, if there is one in the memory of this machine.
     pub ring_without_stops_bytes: Option<u64>,
-    /// From which rate on the drive streams with any ring.
+    /// From which rate on the drive streams with the ring that the run had.
     pub streams_from_bytes_per_second: u64,
     /// The drive that was modelled, in words.
     pub drive: String,
@@ -126,10 +133,10 @@ impl TimedDrive {
         ns as f64 / 1e9 / self.speed_up
     }
 
-    /// The rate on this machine from which on it streams.
-    fn streams_from(&self) -> u64 {
-        let lowest = self.parameters.speeds_bytes_per_second.first().copied().unwrap_or(0);
-        (lowest as f64 * self.speed_up) as u64
+    /// The rate on this machine from which on it streams behind such a ring.
+    fn streams_from(&self, ring_bytes: u64) -> u64 {
+        let rate = rate_without_stops(&self.parameters, ring_bytes, RING_STEP_BYTES);
+        (rate as f64 * self.speed_up) as u64
     }
 }
 
@@ -153,13 +160,14 @@ pub(crate) fn forecast(
     let media = Steps::new(stands, drive, taken).through(sets);
     let seconds = media.iter().map(|step| step.seconds).sum::<Option<f64>>();
     let winding_seconds = media.iter().map(|step| step.winding_seconds).sum::<Option<f64>>();
+    let ring_bytes = taken.map_or(RING_BYTES_LEAST, |taken| taken.ring_bytes as u64);
     let stops = media.iter().map(|step| step.stops).sum::<Option<u64>>();
     TapeForecast {
         locates: media.iter().map(|step| step.places).sum(),
         seconds: seconds.filter(|_| all_known),
         winding_seconds: winding_seconds.filter(|_| all_known),
         stops: stops.filter(|_| all_known && taken.is_some()),
-        streams_from_bytes_per_second: drive.map(TimedDrive::streams_from),
+        streams_from_bytes_per_second: drive.map(|drive| drive.streams_from(ring_bytes)),
         drive: drive.map(|drive| drive.words.clone()),
         media,
         unknown,
@@ -324,7 +332,7 @@ pub(crate) fn waited_in(
         taken_bytes_per_second,
         estimated_stops: passed.stops,
         ring_without_stops_bytes: ring.flatten(),
-        streams_from_bytes_per_second: timed.streams_from(),
+        streams_from_bytes_per_second: timed.streams_from(run.ring_bytes),
         drive: timed.words,
     })
 }

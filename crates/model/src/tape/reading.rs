@@ -13,6 +13,9 @@ use crate::{ModelError, bytes_in, transfer_ns};
 /// Reads that are simulated one by one; of longer ones several blocks are taken at once.
 const STEPS_MAX: u64 = 200_000;
 
+/// How many times drive and ring are filled to see whether the drive stops in the end.
+const BUFFERS_READ: u64 = 16;
+
 /// What takes the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taker {
@@ -215,6 +218,24 @@ pub fn ring_without_stops(
     })
 }
 
+/// A rate of a taker from which on a long read never stops the drive, with this ring or a larger
+/// one: its lowest speed, or its highest where the buffer is so small that it stops also for takers
+/// between, since it begins at its highest.
+pub fn rate_without_stops(parameters: &TapeParameters, ring_bytes: u64, block_bytes: u64) -> u64 {
+    let speeds = &parameters.speeds_bytes_per_second;
+    let between = speeds.windows(2).map(|pair| pair[0].midpoint(pair[1]));
+    let mut rates: Vec<u64> = speeds.iter().copied().chain(between).collect();
+    rates.sort_unstable();
+    let bytes = (parameters.buffer_bytes.value + ring_bytes).saturating_mul(BUFFERS_READ);
+    let stops = |bytes_per_second: u64| {
+        let taker = Taker { ring_bytes, bytes_per_second };
+        long_read(parameters.clone(), taker, bytes, block_bytes).stops > 0
+    };
+    // Between the rates that were tried it may stop, too, once it stops at one of them.
+    let chosen = if rates.iter().any(|rate| stops(*rate)) { rates.last() } else { rates.first() };
+    chosen.copied().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +288,23 @@ mod tests {
         assert!(behind(ring / 2, lowest / 2, bytes).stops > 0);
         // More than any ring: none helps.
         assert_eq!(ring_without_stops(&lto6(), taker, 100 * bytes, MIB, 4 << 30), None);
+    }
+
+    #[test]
+    fn from_the_rate_that_is_told_on_no_drive_stops() {
+        for generation in Generation::all() {
+            let parameters = TapeParameters::of(generation);
+            let lowest = parameters.speeds_bytes_per_second[0];
+            assert_eq!(rate_without_stops(&parameters, 8 * MIB, MIB), lowest, "{generation:?}");
+        }
+        let mut small = lto6();
+        small.set("buffer_bytes", 2 << 20);
+        let from = rate_without_stops(&small, 8 * MIB, MIB / 4);
+        assert!(from > small.speeds_bytes_per_second[0]);
+        for rate in [from, from * 11 / 10, 2 * from] {
+            let taker = Taker { ring_bytes: 8 * MIB, bytes_per_second: rate };
+            assert_eq!(long_read(small.clone(), taker, 500 * MIB, MIB / 4).stops, 0, "{rate}");
+        }
     }
 
     #[test]

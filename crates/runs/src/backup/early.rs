@@ -53,7 +53,12 @@ impl Run<'_> {
         let dropped = gathered.cut(archive, block_bytes)?;
         cut_chunks(chunks, cut.stored_bytes);
         let left = dropped.len() as u64 + self.room.left();
-        let text = text(&why, left, set.is_some());
+        let next = match set {
+            None => Next::OfNoChain,
+            Some(_) if gathered.again.len() >= AGAIN_MAX => Next::Full,
+            Some(_) => Next::Incremental,
+        };
+        let text = text(&why, left, next);
         gathered.warn(&text)?;
         if let Some(set) = set {
             set.again.clone_from(&gathered.again);
@@ -72,12 +77,21 @@ impl Run<'_> {
     }
 }
 
-fn text(why: &TapeSetError, left: u64, is_of_chain: bool) -> String {
+/// What the next run does with what was left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    OfNoChain,
+    Incremental,
+    /// More objects than an index can name.
+    Full,
+}
+
+fn text(why: &TapeSetError, left: u64, next: Next) -> String {
     let objects = counted(left, "object is", "objects are");
-    let next = if is_of_chain {
-        "the next incremental run begins with them"
-    } else {
-        "with --incremental the next run would begin with them"
+    let next = match next {
+        Next::Incremental => "the next incremental run begins with them",
+        Next::Full => "these are so many that the next set of the job is a full one",
+        Next::OfNoChain => "with --incremental the next run would begin with them",
     };
     let why = with_causes(why);
     format!("the set ended early: {objects} left out, and the rest is whole; {next} ({why})")

@@ -91,6 +91,11 @@ fn a_slow_target_stops_a_drive_with_a_small_buffer_and_a_fast_one_does_not() {
     // The speeds of LTO-6 are 40 to 160 MB/s, and this drive's time runs 1000 times as fast.
     assert_eq!(stops("161G"), 0);
     assert!(stops("4G") > 0);
+    // What is told is held against the same drive.
+    let options = ["--dry-run", "--ring", "4M", "--target-rate", "4G", "--set", "1"];
+    let plan = site.json(&[&["restore", "drive/nst0", "--into", "out"][..], &options].concat());
+    let from = plan["streams_from_bytes_per_second"].as_u64().unwrap();
+    assert_eq!(stops(&from.to_string()), 0, "{plan:#}");
 }
 
 #[test]
@@ -103,7 +108,8 @@ fn a_full_ring_is_explained() {
     let waited = &tape["waited"];
     assert_eq!(waited.is_null(), tape["ring_was_full"] == 0, "{tape:#}");
     if let Some(from) = waited["streams_from_bytes_per_second"].as_u64() {
-        assert_eq!(from, 40_000_000_000, "{tape:#}");
+        // Its speeds are 40 to 160 MB/s, its time runs 1000 times as fast.
+        assert!((40_000_000_000..=160_000_000_000).contains(&from), "{tape:#}");
         assert!(waited["taken_bytes_per_second"].as_f64() > Some(0.0), "{tape:#}");
     }
 }

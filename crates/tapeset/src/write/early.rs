@@ -5,12 +5,13 @@
 //! any other, with fewer members. No byte of another set is touched: the tape goes back to a label
 //! of this set, which is read before anything is written there.
 //!
-//! A set that has no whole segment on its last medium cannot be cut there, and stays incomplete.
+//! A set that has no whole segment on its last medium cannot be cut there, nor one on a drive that
+//! does not know its position: they stay incomplete.
 
 use archive::index::ExtentRecord;
 use archive::label::MediumName;
 use archive::stream::StoredOffset;
-use device::tape::{Access, BlockMode, DriveCompression, Tape, TapePlace};
+use device::tape::{Access, BlockMode, DriveCompression, TapePlace};
 
 use super::TapeDestination;
 use super::begin::{First, look};
@@ -57,7 +58,7 @@ pub struct Cut {
     /// The first segment that is dropped.
     pub(super) segment: u32,
     file_number: u32,
-    label_block: Option<u64>,
+    label_block: u64,
 }
 
 /// The latest place on a medium where a set can be cut so that its index has room behind it.
@@ -78,11 +79,13 @@ pub(super) fn place(
         |extent: &&ExtentRecord| extent.medium == *medium && extent.part == 1 && extent.segment > 1;
     let has_room = |extent: &&ExtentRecord| end - extent.stream_offset_bytes >= needed_bytes;
     let extent = extents.iter().rev().filter(opens_segment).find(has_room)?;
+    // A drive that does not know its position has no one command that leads there.
+    let label_block = extent.label_block?;
     Some(Cut {
         stored_bytes: extent.stream_offset_bytes,
         segment: extent.segment,
         file_number: extent.file_number,
-        label_block: extent.label_block,
+        label_block,
     })
 }
 
@@ -109,7 +112,7 @@ pub(super) fn reopen(
     }
     let numbers = Numbers::of(&mut tape);
     let place = TapePlace { file_number: Some(cut.file_number), block_in_file: Some(0) };
-    tape.go_to(place, cut.label_block)?;
+    tape.go_to(place, Some(cut.label_block))?;
     let (first, _) = look(&mut tape, plan.block_bytes.max(FIRST_BUFFER_BYTES))?;
     let is_it = matches!(first, First::Ours(label) if label.medium == full.medium
         && label.set == set
@@ -117,7 +120,9 @@ pub(super) fn reopen(
     if !is_it {
         return Err(TapeSetError::Exchanged { device: tape.name().to_owned() });
     }
-    back_to_label(&mut tape, cut)?;
+    // By one command. A way of several, as to any other place, would pass over the failure by which
+    // the drive reports that the medium was exchanged, and end at that place of another medium.
+    tape.seek(cut.label_block)?;
     tape.set_block_mode(layout)?;
     let mut volume =
         Volume::behind(tape, full.medium, full.number, cut.file_number, full.previous, numbers)?;
@@ -127,20 +132,6 @@ pub(super) fn reopen(
     volume.holds_part = true;
     volume.told();
     Ok(volume)
-}
-
-/// Goes back to the label that was just read, by one command. A way of several, as to any other
-/// place, would pass over the failure by which the drive reports that the medium was exchanged, and
-/// end at that place of another medium.
-fn back_to_label(tape: &mut Tape, cut: &Cut) -> Result<(), TapeSetError> {
-    if let Some(number) = cut.label_block.filter(|number| *number > 0) {
-        return Ok(tape.seek(number)?);
-    }
-    let blocks = tape.status()?.block_in_file.and_then(|blocks| i32::try_from(blocks).ok());
-    let Some(blocks) = blocks.filter(|blocks| *blocks > 0) else {
-        return Err(TapeSetError::Exchanged { device: tape.name().to_owned() });
-    };
-    Ok(tape.space_blocks(-blocks)?)
 }
 
 #[cfg(test)]

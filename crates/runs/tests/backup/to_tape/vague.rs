@@ -39,6 +39,23 @@ fn assert_set(library: &Library, set: [u8; 16], tree: &Path) {
     assert_restores(&Set { archive: stored.clone(), stored, trailer, index, parts }, tree);
 }
 
+/// There is no one command back to a label that was read, so a set is not cut there.
+#[test]
+fn a_set_does_not_end_early() {
+    let tree = tree(63, 400, 60_000);
+    let tape = TapeOptions { segment_bytes: Some(1 << 20), ..TapeOptions::default() };
+    for settings in drives() {
+        let library = rack(settings.clone(), &Cartridge::of_capacity(14 << 20));
+        let options = tape_options(tree.path(), 64 << 10, Compression::None);
+        let (error, safe) = super::fails(&options, &tape, &library);
+        assert!(error.to_string().contains("the set needs volume 2"), "{settings:?}: {error}");
+        let safe = safe.unwrap();
+        let found = parts(library.cartridges());
+        assert!(safe.segments > 5 && found.len() >= safe.segments as usize, "{settings:?}");
+        assert!(found.iter().all(|part| part.label.kind == LabelKind::Data), "{settings:?}");
+    }
+}
+
 #[test]
 fn sets_are_appended() {
     let trees = [tree(60, 12, 30_000), tree(61, 14, 20_000), tree(62, 9, 40_000)];
