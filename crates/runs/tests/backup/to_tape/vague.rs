@@ -45,7 +45,7 @@ fn a_set_does_not_end_early() {
     let tree = tree(63, 400, 60_000);
     let tape = TapeOptions { segment_bytes: Some(1 << 20), ..TapeOptions::default() };
     for settings in drives() {
-        let library = rack(settings.clone(), &Cartridge::of_capacity(14 << 20));
+        let library = rack(settings.clone(), &Cartridge::of_capacity(9 << 20));
         let options = tape_options(tree.path(), 64 << 10, Compression::None);
         let (error, safe) = super::fails(&options, &tape, &library);
         assert!(error.to_string().contains("the set needs volume 2"), "{settings:?}: {error}");
