@@ -4,6 +4,7 @@
 use device::tape::Compression;
 use device::tape::QuestionError;
 use device::tape::limits::{DriveLimits, Found};
+use device::tape::scsi::access_order::{self, Segment};
 use device::tape::scsi::inquiry::{self, Inquiry};
 use device::tape::scsi::log::{
     ALERT_PAGE, SEQUENTIAL_PAGE, SequentialAccess, VOLUME_PAGE, VolumeStatistics, parameters,
@@ -38,6 +39,12 @@ pub fn check(input: &[u8]) {
         assert!(limits.direct_bytes_max <= limits.block_bytes_max);
         let _ = limits.recommended_block_bytes();
     }
+    let segments: Vec<Segment> = (0..3).map(|number| Segment::of(number * 9, 4)).collect();
+    if let Some(mut order) = told(access_order::parse_order(input, &segments)) {
+        order.sort_unstable();
+        assert_eq!(order, [0, 1, 2]);
+    }
+    told(access_order::parse_limits(input));
     if let Some(sense) = Sense::parse(input) {
         assert!(!sense.to_string().is_empty());
     }

@@ -207,7 +207,7 @@ impl<'a> Steps<'a> {
         for set in sets {
             let blocks = set.blocks.as_deref().unwrap_or_default();
             let motion = self.drive.map(|drive| &drive.parameters);
-            for number in reading_order(blocks, self.stands, motion, HELD_BYTES_MAX) {
+            for number in reading_order(blocks, self.stands, motion, HELD_BYTES_MAX, |_| None) {
                 self.visit(&set.name, &blocks[number]);
             }
         }

@@ -11,6 +11,7 @@
 //!
 //! Not here: the folder in front (`mount`).
 
+mod access_order;
 mod answer;
 mod check;
 mod drive;
@@ -38,8 +39,8 @@ use rustix::io::Errno;
 pub use drive::DriveSettings;
 pub use driver::{OnClose, OpenDirection, OpenMode, Readiness};
 pub use faults::{
-    AfterReadError, Answers, CartridgeMemories, CompressionSwitch, Ends, Faults, Persistence,
-    Positioning,
+    AccessOrders, AfterReadError, Answers, CartridgeMemories, CompressionSwitch, Ends, Faults,
+    Persistence, Positioning,
 };
 pub use medium::{Cartridge, CartridgeSettings, Object, Protection};
 pub use medium_file::{MediumFileError, media_in, room_for_medium};
@@ -285,6 +286,10 @@ impl RawTape for VirtualTape {
 
     fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
         lock(&self.driver).command(command, data)
+    }
+
+    fn command_with(&mut self, command: &[u8], data: &[u8]) -> Result<(), QuestionError> {
+        lock(&self.driver).command_with(command, data)
     }
 
     fn statistics(&mut self) -> Option<Statistics> {

@@ -9,6 +9,7 @@ use std::io;
 
 use device::tape::limits::{Found, LimitedBy};
 use device::tape::raw::{MtOperation, RawStatus, RawTape};
+use device::tape::scsi::access_order::Segment;
 use device::tape::sense::Sense;
 use device::tape::survey::options;
 use device::tape::{
@@ -17,8 +18,8 @@ use device::tape::{
 };
 use proptest::prelude::*;
 use sim::tape::{
-    Answers, Cartridge, CompressionSwitch, DriveSettings, Faults, Mishap, Persistence, Positioning,
-    VirtualDrive,
+    AccessOrders, Answers, Cartridge, CompressionSwitch, DriveSettings, Faults, Mishap,
+    Persistence, Positioning, VirtualDrive,
 };
 
 fn drive(change: impl FnOnce(&mut DriveSettings)) -> VirtualDrive {
@@ -71,6 +72,9 @@ impl RawTape for Silent {
     }
     fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
         self.0.command(command, data)
+    }
+    fn command_with(&mut self, command: &[u8], data: &[u8]) -> Result<(), QuestionError> {
+        self.0.command_with(command, data)
     }
     fn statistics(&mut self) -> Option<device::tape::raw::Statistics> {
         self.0.statistics()
@@ -296,5 +300,33 @@ proptest! {
             prop_assert_eq!(tape.read(&mut buffer).unwrap(), TapeRead::Block(4));
             prop_assert_eq!((buffer[0], buffer[1]), (file, block));
         }
+    }
+}
+
+#[test]
+fn a_drive_sorts_segments_from_where_it_stands() {
+    let drive = drive(|settings| settings.access_orders = AccessOrders::Offered);
+    let mut tape = opened(&drive);
+    write_files(&mut tape, &[9, 9, 9, 9]);
+    let segments = [12, 31, 2, 22].map(|first| Segment::of(first, 3));
+    // From the end of the data back; from the beginning on.
+    assert_eq!(tape.access_order(&segments).unwrap(), Some(vec![1, 3, 0, 2]));
+    tape.rewind().unwrap();
+    assert_eq!(tape.access_order(&segments).unwrap(), Some(vec![2, 0, 3, 1]));
+    // A list that is too long is not sent.
+    let many = vec![Segment::of(2, 3); 3000];
+    assert_eq!(tape.access_order(&many).unwrap(), None);
+    // Behind the end of the data, and on a drive that does not know the commands.
+    let refused = |segment| match tape.access_order(&[segment]) {
+        Err(QuestionError::Refused(sense)) => (sense.key, sense.code),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([Segment::of(39, 2), Segment::of(4000, 9)].map(refused), [(5, 0x21); 2]);
+    drive.change_settings(|settings| settings.access_orders = AccessOrders::Unknown);
+    assert!(tape.access_order(&segments).unwrap_err().is_unknown());
+    for answers in [Answers::Empty, Answers::Garbage, Answers::Unreachable, Answers::Refused] {
+        drive.change_settings(|settings| settings.answers = answers);
+        let order = tape.access_order(&segments);
+        assert!(!matches!(order, Ok(Some(_))), "{answers:?}: {order:?}");
     }
 }

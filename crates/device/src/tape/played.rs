@@ -5,9 +5,10 @@
 //! comes back in the same bytes. The program that plays the drive answers it (`sim::mount::drive`);
 //! the kernel's own tape driver never gets it.
 //!
-//! Layout, in the byte order of the machine: 16 bytes of command, 4 bytes of wanted data length. In
-//! the answer: outcome, sense key, code, qualifier, deferred flag, 11 unused bytes, 4 bytes of data
-//! length, the data.
+//! Layout, in the byte order of the machine: 16 bytes of command, 4 bytes of length: of the data
+//! wanted or, with the highest bit set, of the data for the drive, which follow. In the answer:
+//! outcome, sense key, code, qualifier, deferred flag, 11 unused bytes, 4 bytes of data length, the
+//! data.
 
 use super::raw::QuestionError;
 use super::sense::Sense;
@@ -19,29 +20,51 @@ pub const PLAYED_REQUEST: u32 = 0xc000_6d54 | ((PLAYED_BYTES as u32) << 16);
 
 /// Bytes before the data.
 const HEAD_BYTES: usize = 20;
-/// The longest answer is a log page.
-const DATA_BYTES_MAX: usize = super::scsi::log::LOG_BYTES_MAX;
+/// The longest answer is a log page. What a drive is sent has the same room.
+pub const DATA_BYTES_MAX: usize = super::scsi::log::LOG_BYTES_MAX;
 const COMMAND_BYTES: usize = 16;
+/// The length is that of data for the drive.
+const WITH_DATA: u32 = 1 << 31;
 
 const DONE: u8 = 0;
 const REFUSED: u8 = 1;
 const UNREACHABLE: u8 = 2;
 
-/// A command as bytes. It has at most 16, and is padded with zeros.
-pub fn encode_request(command: &[u8], data_bytes_max: usize) -> [u8; PLAYED_BYTES] {
+/// What comes with a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// So many bytes are wanted at most.
+    For(usize),
+    /// Data for the drive.
+    With(&'a [u8]),
+}
+
+/// A command as bytes. It has at most 16, and is padded with zeros. `None` if there is no room for
+/// the data.
+pub fn encode_request(command: &[u8], asked: Asked<'_>) -> Option<[u8; PLAYED_BYTES]> {
     let mut bytes = [0; PLAYED_BYTES];
     let length = command.len().min(COMMAND_BYTES);
     bytes[..length].copy_from_slice(&command[..length]);
-    let wanted = data_bytes_max.min(DATA_BYTES_MAX) as u32;
-    bytes[COMMAND_BYTES..HEAD_BYTES].copy_from_slice(&wanted.to_ne_bytes());
-    bytes
+    let length = match asked {
+        Asked::For(wanted) => wanted.min(DATA_BYTES_MAX) as u32,
+        Asked::With(data) => {
+            bytes.get_mut(HEAD_BYTES..HEAD_BYTES + data.len())?.copy_from_slice(data);
+            data.len() as u32 | WITH_DATA
+        }
+    };
+    bytes[COMMAND_BYTES..HEAD_BYTES].copy_from_slice(&length.to_ne_bytes());
+    Some(bytes)
 }
 
-/// The command and the number of data bytes wanted; `None` if the request is too short.
-pub fn decode_request(bytes: &[u8]) -> Option<([u8; COMMAND_BYTES], usize)> {
+/// The command and what comes with it; `None` if the request is too short.
+pub fn decode_request(bytes: &[u8]) -> Option<([u8; COMMAND_BYTES], Asked<'_>)> {
     let command = bytes.get(..COMMAND_BYTES)?.try_into().ok()?;
-    let wanted = u32::from_ne_bytes(bytes.get(COMMAND_BYTES..HEAD_BYTES)?.try_into().ok()?);
-    Some((command, (wanted as usize).min(DATA_BYTES_MAX)))
+    let length = u32::from_ne_bytes(bytes.get(COMMAND_BYTES..HEAD_BYTES)?.try_into().ok()?);
+    if length & WITH_DATA == 0 {
+        return Some((command, Asked::For((length as usize).min(DATA_BYTES_MAX))));
+    }
+    let length = (length & !WITH_DATA) as usize;
+    Some((command, Asked::With(bytes.get(HEAD_BYTES..)?.get(..length)?)))
 }
 
 /// Encodes the outcome of a command.
@@ -99,9 +122,14 @@ mod tests {
 
     #[test]
     fn commands_and_answers_come_back_as_they_went() {
-        let request = encode_request(&[0x12, 1, 0x80, 0, 0xff, 0], 255);
-        let (command, wanted) = decode_request(&request).unwrap();
-        assert_eq!((&command[..6], wanted), (&[0x12, 1, 0x80, 0, 0xff, 0][..], 255));
+        let request = encode_request(&[0x12, 1, 0x80, 0, 0xff, 0], Asked::For(255)).unwrap();
+        let (command, asked) = decode_request(&request).unwrap();
+        assert_eq!((&command[..6], asked), (&[0x12, 1, 0x80, 0, 0xff, 0][..], Asked::For(255)));
+        for data in [&b"list"[..], &[], &[7; DATA_BYTES_MAX]] {
+            let request = encode_request(&[0xa4], Asked::With(data)).unwrap();
+            assert_eq!(decode_request(&request).unwrap().1, Asked::With(data));
+        }
+        assert_eq!(encode_request(&[0xa4], Asked::With(&[7; DATA_BYTES_MAX + 1])), None);
         assert_eq!(decode_request(&request[..19]), None);
         assert_eq!(there_and_back(Ok(3), b"abcd"), ("Ok(3)".into(), b"abc".to_vec()));
         let sense = Sense { key: 6, code: 0x28, qualifier: 1, deferred: true };
@@ -116,6 +144,8 @@ mod tests {
         let mut bytes = [0xff; PLAYED_BYTES];
         bytes[0] = DONE;
         assert_eq!(decode_answer(&bytes, &mut [0; 7]).unwrap(), 7);
-        assert_eq!(decode_request(&bytes).unwrap().1, DATA_BYTES_MAX);
+        assert_eq!(decode_request(&bytes), None, "more data than there are");
+        bytes[COMMAND_BYTES..HEAD_BYTES].copy_from_slice(&(WITH_DATA - 1).to_ne_bytes());
+        assert_eq!(decode_request(&bytes).unwrap().1, Asked::For(DATA_BYTES_MAX));
     }
 }

@@ -8,6 +8,7 @@
 
 use super::Tape;
 use super::raw::{MtOperation, QuestionError};
+use super::scsi::access_order::{self, Segment};
 use super::scsi::alert::{self, Alert};
 use super::scsi::attribute::{ATTRIBUTE_BYTES_MAX, CartridgeMemory, READ_ATTRIBUTES};
 use super::scsi::inquiry::{self, Inquiry};
@@ -186,6 +187,26 @@ impl Tape {
     /// When it does not answer.
     pub fn long_position(&mut self) -> Result<Position, QuestionError> {
         Position::parse(&self.ask(&READ_POSITION_LONG, POSITION_BYTES)?)
+    }
+
+    /// The order in which the drive recommends to read these segments from where the tape stands,
+    /// as numbers in `segments`; `None` if they are more than it sorts.
+    ///
+    /// # Errors
+    /// When the drive does not recommend any, or its answer is none.
+    pub fn access_order(
+        &mut self,
+        segments: &[Segment],
+    ) -> Result<Option<Vec<usize>>, QuestionError> {
+        let limits = self.ask(&access_order::LIMITS, access_order::LIMITS_BYTES)?;
+        if segments.len() > access_order::parse_limits(&limits)? {
+            return Ok(None);
+        }
+        let list = access_order::list_of(segments);
+        self.raw().command_with(&access_order::generate(list.len()), &list)?;
+        let (command, bytes) = access_order::receive(segments.len());
+        let answer = self.ask(&command, bytes)?;
+        access_order::parse_order(&answer, segments).map(Some)
     }
 
     /// Sends a command and returns as much of the answer as came.

@@ -155,6 +155,8 @@ pub trait RawTape: Send {
     /// Sends a command that moves no tape and reads data into `data`, or none; returns the bytes
     /// read. Not while the drive streams.
     fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError>;
+    /// Sends a command that moves no tape, with data for the drive. Not while the drive streams.
+    fn command_with(&mut self, command: &[u8], data: &[u8]) -> Result<(), QuestionError>;
     /// The kernel's counters, if it has any.
     fn statistics(&mut self) -> Option<Statistics>;
     /// The drive's sense data of the error that the last call returned, if known.

@@ -7,6 +7,7 @@
 //! Sources: SPC-4 (INQUIRY, MODE SENSE, LOG SENSE) and SSC-4 (READ BLOCK LIMITS, READ POSITION, the
 //! log pages of sequential-access devices), T10.
 
+pub mod access_order;
 pub mod alert;
 pub mod attribute;
 pub mod inquiry;

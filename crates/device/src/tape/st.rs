@@ -177,7 +177,7 @@ impl StTape {
         generic.as_ref().ok().map(AsFd::as_fd)
     }
 
-    fn send(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
+    fn send(&mut self, command: &[u8], data: ioctl::Data<'_>) -> Result<usize, QuestionError> {
         if self.folder.is_none() {
             return self.send_to_played(command, data);
         }
@@ -206,10 +206,24 @@ impl StTape {
 
 impl StTape {
     /// Sends to a drive that is played in user space.
-    fn send_to_played(&self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
-        let mut bytes = played::encode_request(command, data.len());
+    fn send_to_played(
+        &self,
+        command: &[u8],
+        data: ioctl::Data<'_>,
+    ) -> Result<usize, QuestionError> {
+        let asked = match &data {
+            ioctl::Data::FromDrive(data) => played::Asked::For(data.len()),
+            ioctl::Data::ToDrive(data) => played::Asked::With(data),
+        };
+        let Some(mut bytes) = played::encode_request(command, asked) else {
+            return Err(QuestionError::System(Errno::INVAL.into()));
+        };
+        let answer: &mut [u8] = match data {
+            ioctl::Data::FromDrive(data) => data,
+            ioctl::Data::ToDrive(_) => &mut [],
+        };
         match ioctl::ask_played(self.file.as_fd(), &mut bytes) {
-            Ok(()) => played::decode_answer(&bytes, data),
+            Ok(()) => played::decode_answer(&bytes, answer),
             Err(error) if is_unknown_request(&error) => Err(QuestionError::NoGenericDevice),
             Err(error) => Err(QuestionError::System(error)),
         }
@@ -242,7 +256,11 @@ impl RawTape for StTape {
     }
 
     fn command(&mut self, command: &[u8], data: &mut [u8]) -> Result<usize, QuestionError> {
-        self.send(command, data)
+        self.send(command, ioctl::Data::FromDrive(data))
+    }
+
+    fn command_with(&mut self, command: &[u8], data: &[u8]) -> Result<(), QuestionError> {
+        self.send(command, ioctl::Data::ToDrive(data)).map(|_| ())
     }
 
     fn statistics(&mut self) -> Option<Statistics> {

@@ -13,7 +13,8 @@ use sim::speed_up::SpeedUp;
 use sim::tape::pace::Compression;
 use sim::tape::real_time::{Gauge, Ratio, RealTime};
 use sim::tape::{
-    Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive, room_for_medium,
+    AccessOrders, Cartridge, CartridgeSettings, DriveSettings, MediumFileError, VirtualDrive,
+    room_for_medium,
 };
 
 use super::{TimeChoice, absolute, check_mountpoint, mount_hint};
@@ -319,8 +320,14 @@ fn settings(generation: &Generation) -> DriveSettings {
     DriveSettings {
         product: format!("VIRTUAL {}", generation.name),
         block_bytes_max: BLOCK_BYTES_MAX as u32,
+        access_orders: access_orders(generation),
         ..DriveSettings::default()
     }
+}
+
+/// Full-height drives recommend an order from LTO-9 on.
+fn access_orders(generation: &Generation) -> AccessOrders {
+    if generation.number >= 9 { AccessOrders::Offered } else { AccessOrders::Unknown }
 }
 
 fn medium_hint(error: &MediumFileError) -> Option<String> {

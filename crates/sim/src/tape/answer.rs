@@ -5,6 +5,7 @@
 
 use device::tape::raw::QuestionError;
 
+use super::access_order;
 use super::check::NOT_READY;
 use super::drive::{Check, Drive, ILLEGAL_REQUEST, Space};
 use super::faults::{Answers, CartridgeMemories, CompressionSwitch};
@@ -96,6 +97,7 @@ impl Drive {
                 let length = [command[10], command[11], command[12], command[13]];
                 Ok((self.attributes(first)?, u32::from_be_bytes(length) as usize))
             }
+            _ if access_order::is_receive(command) => self.recommended(command),
             _ => Err(Check::of(ILLEGAL_REQUEST, 0x20, 0x00)),
         }
     }

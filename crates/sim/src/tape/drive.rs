@@ -60,6 +60,8 @@ pub(super) struct Drive {
     pub(super) mishaps: Mishaps,
     /// Whether its TapeAlert flags were read.
     pub(super) were_alerts_read: bool,
+    /// The order that was recommended last, as RECEIVE RECOMMENDED ACCESS ORDER answers.
+    pub(super) recommended: Vec<u8>,
 }
 
 impl Drive {
@@ -77,6 +79,7 @@ impl Drive {
             pace: None,
             mishaps: Mishaps::default(),
             were_alerts_read: false,
+            recommended: Vec::new(),
         }
     }
 
@@ -89,6 +92,7 @@ impl Drive {
         self.loaded = true;
         self.position = 0;
         self.buffering = false;
+        self.recommended.clear();
         // Not ready to ready change, medium may have changed.
         self.attention = Some(Check::of(UNIT_ATTENTION, 0x28, 0x00).sense);
         self.took_load();

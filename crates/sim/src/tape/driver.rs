@@ -319,6 +319,14 @@ impl Driver {
         self.drive.answer(command, data)
     }
 
+    pub(super) fn command_with(
+        &mut self,
+        command: &[u8],
+        data: &[u8],
+    ) -> Result<(), QuestionError> {
+        self.drive.obey(command, data)
+    }
+
     pub(super) fn statistics(&self) -> Statistics {
         self.statistics
     }

@@ -46,6 +46,16 @@ pub enum CartridgeMemories {
     Unread,
 }
 
+/// Whether a drive recommends an order in which places of its medium are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessOrders {
+    /// It does not know the commands, like drives before LTO-9.
+    #[default]
+    Unknown,
+    /// It sorts a list of segments.
+    Offered,
+}
+
 /// What a drive does when compression is switched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompressionSwitch {

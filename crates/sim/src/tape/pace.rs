@@ -51,6 +51,12 @@ pub trait Pace: Send {
     /// Size of a block on the medium.
     fn native_bytes(&mut self, block: &[u8], compression: Compression) -> u32;
 
+    /// Time from one place to another by the quicker way, winding or reading on, both in native
+    /// bytes from the beginning of the medium.
+    fn reaching_ns(&self, from_bytes: u64, to_bytes: u64) -> u64 {
+        from_bytes.abs_diff(to_bytes)
+    }
+
     /// Returns at the completion time of the command.
     fn take(&mut self, act: Act);
 }

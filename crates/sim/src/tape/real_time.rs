@@ -200,6 +200,10 @@ impl Pace for RealTime {
         u32::try_from(native).unwrap_or(u32::MAX)
     }
 
+    fn reaching_ns(&self, from_bytes: u64, to_bytes: u64) -> u64 {
+        self.shared.state().model.parameters().reaching_ns(from_bytes, to_bytes)
+    }
+
     fn take(&mut self, act: Act) {
         let began_ns = self.began_ns.take().filter(|_| act.is_transfer());
         let owed_ns = if act.is_transfer() { self.owed_ns } else { 0 };

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use base::failures::lock;
 
+use super::access_order;
 use super::drive::{
     BLANK_CHECK, Check, Drive, DriveSettings, HARDWARE_ERROR, ILLEGAL_REQUEST, MEDIUM_ERROR,
     NO_SENSE, Space, Suppress, VOLUME_OVERFLOW, Wait,
@@ -123,6 +124,10 @@ impl Drive {
             PREVENT_ALLOW => Ok(Vec::new()),
             // One unit, number 0.
             REPORT_LUNS => Ok(vec![0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            _ if access_order::is_generate(command) => nothing(self.command_at_any_time(|drive| {
+                drive.notice()?;
+                drive.sort(command, data)
+            })),
             _ => {
                 let (mut answer, allocated) = self.answer_to(command).map_err(without_data)?;
                 answer.truncate(allocated);

@@ -65,6 +65,10 @@ impl<F: FnMut(Call) + Send> RawTape for WatchedTape<F> {
         self.tape(Call::Question).command(command, data)
     }
 
+    fn command_with(&mut self, command: &[u8], data: &[u8]) -> Result<(), QuestionError> {
+        self.tape(Call::Question).command_with(command, data)
+    }
+
     fn statistics(&mut self) -> Option<Statistics> {
         self.tape.statistics()
     }

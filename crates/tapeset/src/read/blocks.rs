@@ -8,6 +8,7 @@
 use archive::label::{Label, hex};
 use std::time::Instant;
 
+use device::tape::scsi::access_order::Segment;
 use device::tape::scsi::attribute::CartridgeMemory;
 use device::tape::{BlockMode, QuestionError, Tape, TapeError, TapeRead};
 use flow::cancel::Cancel;
@@ -131,6 +132,15 @@ impl BlockReader {
     /// What the chip of the cartridge says. Only where the tape does not stream.
     pub fn cartridge_memory(&mut self) -> Result<CartridgeMemory, QuestionError> {
         self.tape.cartridge_memory()
+    }
+
+    /// The order in which the drive recommends to read segments. Only where the tape does not
+    /// stream.
+    pub fn access_order(
+        &mut self,
+        segments: &[Segment],
+    ) -> Result<Option<Vec<usize>>, QuestionError> {
+        self.tape.access_order(segments)
     }
 
     /// How the drive moves, by its generation and maker.

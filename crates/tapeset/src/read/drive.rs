@@ -13,6 +13,7 @@ use archive::label::{Label, LabelError, LabelKind, MediumName, hex};
 use base::failures::lock;
 use device::tape::drive::{Access, OpenError};
 use device::tape::raw::Statistics;
+use device::tape::scsi::access_order::Segment;
 use device::tape::scsi::attribute::CartridgeMemory;
 use flow::cancel::Cancel;
 use model::tape::parameters::TapeParameters;
@@ -264,6 +265,24 @@ impl LoadedDrive {
             self.motion = Some(self.blocks().ok()?.motion().map(Arc::new));
         }
         self.motion.clone().flatten()
+    }
+
+    /// The order in which the drive recommends to read segments of its medium, where it does.
+    pub fn recommended_order(
+        &mut self,
+        segments: &[Segment],
+    ) -> Result<Option<Vec<usize>>, TapeReadFailure> {
+        match self.blocks()?.access_order(segments) {
+            Ok(order) => Ok(order),
+            Err(error) => {
+                // The driver has missed the notice, and learns of it when it opens the drive.
+                if error.is_attention() {
+                    self.close();
+                    self.recognise()?;
+                }
+                Ok(None)
+            }
+        }
     }
 
     /// The copy of the index of the set that this label is of, if there is one and nothing in it

@@ -5,6 +5,7 @@ use std::ops::Range;
 use archive::index::ExtentRecord;
 use archive::label::{Label, hex};
 use archive::stream::StoredOffset;
+use device::tape::scsi::access_order::Segment;
 
 use super::blocks::Identity;
 use super::drive::{Brought, WantedVolume, Which};
@@ -74,7 +75,16 @@ impl Stitcher<'_, '_> {
         };
         let motion = self.set.drive.motion();
         let stands = self.set.drive.stands()?;
-        Ok(reading_order(&wanted, stands, motion.as_deref(), self.held.bytes_max()))
+        let ahead_bytes_max = self.held.bytes_max();
+        let mut failure = None;
+        let recommended = |segments: &[Segment]| {
+            self.set.drive.recommended_order(segments).unwrap_or_else(|error| {
+                failure = Some(error);
+                None
+            })
+        };
+        let order = reading_order(&wanted, stands, motion.as_deref(), ahead_bytes_max, recommended);
+        failure.map_or(Ok(order), Err)
     }
 
     /// Reads a part, from the stream's position to `to_bytes`.

@@ -4,9 +4,12 @@
 //! side, and the order of numbers is not the quickest. The medium in the drive comes first: a
 //! change of volume takes longer than any winding.
 //!
-//! Few places are ordered exactly (Held and Karp 1962, dynamic programming over subsets); more by
-//! the best of three orders, improved by moving short runs (Or 1976) as long as that helps.
+//! Some drives sort places themselves: they know where these are on the tape, so theirs is the
+//! order that counts. Otherwise few places are ordered exactly (Held and Karp 1962, dynamic
+//! programming over subsets); more by the best of three orders, improved by moving short runs (Or
+//! 1976) as long as that helps.
 
+use device::tape::scsi::access_order::Segment;
 use model::tape::parameters::TapeParameters;
 
 use super::place::TapeStands;
@@ -23,11 +26,14 @@ const NEAREST_MAX: usize = 4096;
 
 /// The order in which blocks are read: numbers in `wanted`. Without the motions of the drive, or if
 /// more than `ahead_bytes_max` would be read before their turn, it is that of `wanted`.
+///
+/// `recommended` is the drive: it sorts places on the medium in it.
 pub fn reading_order(
     wanted: &[WantedBlocks],
     stands: Option<TapeStands>,
     motion: Option<&TapeParameters>,
     ahead_bytes_max: u64,
+    mut recommended: impl FnMut(&[Segment]) -> Option<Vec<usize>>,
 ) -> Vec<usize> {
     let by_medium = by_medium(wanted, stands);
     if let Some(motion) = motion {
@@ -36,7 +42,14 @@ pub fn reading_order(
             let at = stands.filter(|stands| {
                 numbers.first().is_some_and(|number| wanted[*number].medium == stands.medium)
             });
-            order.extend(on_medium(wanted, numbers, at.and_then(|at| at.object), motion));
+            let stops = stops(wanted, numbers, motion);
+            let told = at.filter(|_| stops.len() > 1).and_then(|_| recommended(&segments(&stops)));
+            let sorted = told.unwrap_or_else(|| {
+                let block_bytes = numbers.first().map_or(0, |number| wanted[*number].block_bytes);
+                let object = at.and_then(|at| at.object).unwrap_or(0);
+                quickest(object.saturating_mul(block_bytes), &stops, motion)
+            });
+            order.extend(sorted.iter().flat_map(|stop| stops[*stop].numbers.iter().copied()));
         }
         if ahead_bytes(wanted, &order) <= ahead_bytes_max {
             return order;
@@ -87,39 +100,43 @@ pub(crate) fn ahead_bytes(wanted: &[WantedBlocks], order: &[usize]) -> u64 {
 #[derive(Clone, Debug)]
 struct Stop {
     numbers: Vec<usize>,
+    /// The first object, and the one behind the last.
+    first: u64,
+    end: u64,
     /// In bytes from the beginning of the medium.
     from: u64,
     to: u64,
 }
 
-/// The best order on one medium, from the object where the tape stands.
-fn on_medium(
-    wanted: &[WantedBlocks],
-    numbers: &[usize],
-    object: Option<u64>,
-    motion: &TapeParameters,
-) -> Vec<usize> {
+/// Where the tape stops on one medium. Blocks whose place is not known are one stop with all
+/// others, in their order.
+fn stops(wanted: &[WantedBlocks], numbers: &[usize], motion: &TapeParameters) -> Vec<Stop> {
     let mut stops: Vec<Stop> = Vec::new();
     for number in numbers.iter().copied() {
         let blocks = &wanted[number];
-        let Some(first) = blocks.first else { return numbers.to_vec() };
+        let Some(first) = blocks.first else {
+            return vec![Stop { numbers: numbers.to_vec(), first: 0, end: 0, from: 0, to: 0 }];
+        };
         let from = first.saturating_mul(blocks.block_bytes);
         let to = from.saturating_add(blocks.blocks.saturating_mul(blocks.block_bytes));
+        let end = first.saturating_add(blocks.blocks);
         if numbers.len() > EXACT_MAX
             && let Some(last) = stops.last_mut()
             && from >= last.from
             && is_read_through(motion, last.to, from)
         {
             last.numbers.push(number);
+            last.end = last.end.max(end);
             last.to = last.to.max(to);
             continue;
         }
-        stops.push(Stop { numbers: vec![number], from, to });
+        stops.push(Stop { numbers: vec![number], first, end, from, to });
     }
-    let block_bytes = numbers.first().map_or(0, |number| wanted[*number].block_bytes);
-    let start = object.unwrap_or(0).saturating_mul(block_bytes);
-    let order = quickest(start, &stops, motion);
-    order.iter().flat_map(|stop| stops[*stop].numbers.iter().copied()).collect()
+    stops
+}
+
+fn segments(stops: &[Stop]) -> Vec<Segment> {
+    stops.iter().map(|stop| Segment::of(stop.first, stop.end - stop.first)).collect()
 }
 
 /// Whether reading on is not slower than winding there. Places are bytes from the beginning of the
@@ -310,14 +327,33 @@ mod tests {
     fn the_medium_in_the_drive_comes_first() {
         let wanted = [at(1, 500, 10), at(2, 0, 10), at(2, 100, 5)];
         let stands = Some(TapeStands { medium: [2; 16], object: Some(0) });
-        assert_eq!(reading_order(&wanted, stands, Some(&motion()), u64::MAX), [1, 2, 0]);
-        assert_eq!(reading_order(&wanted, stands, None, u64::MAX), [1, 2, 0]);
-        assert_eq!(reading_order(&wanted, None, Some(&motion()), u64::MAX), [0, 1, 2]);
+        assert_eq!(reading_order(&wanted, stands, Some(&motion()), u64::MAX, |_| None), [1, 2, 0]);
+        assert_eq!(reading_order(&wanted, stands, None, u64::MAX, |_| None), [1, 2, 0]);
+        assert_eq!(reading_order(&wanted, None, Some(&motion()), u64::MAX, |_| None), [0, 1, 2]);
         // What is read ahead of its turn waits somewhere, which has a limit.
         let most = ahead_bytes(&wanted, &[1, 2, 0]);
         assert_eq!(most, 15 * BLOCK, "the second medium waits for the first");
-        assert_eq!(reading_order(&wanted, stands, Some(&motion()), most - 1), [0, 1, 2]);
+        assert_eq!(reading_order(&wanted, stands, Some(&motion()), most - 1, |_| None), [0, 1, 2]);
         assert_eq!(ahead_bytes(&wanted, &[0, 1, 2]), 0);
+    }
+
+    #[test]
+    fn the_drive_is_asked_of_the_medium_in_it_only() {
+        let wanted = [at(1, 500, 10), at(2, 900, 10), at(2, 100, 5), at(2, 5000, 1), at(1, 3, 1)];
+        let stands = Some(TapeStands { medium: [2; 16], object: Some(0) });
+        let mut asked = Vec::new();
+        let order = reading_order(&wanted, stands, Some(&motion()), u64::MAX, |segments| {
+            asked.push(segments.to_vec());
+            Some(vec![2, 0, 1])
+        });
+        let segments = [(900, 10), (100, 5), (5000, 2)];
+        assert_eq!(asked, [segments.map(|(first, blocks)| Segment::of(first, blocks))]);
+        assert_eq!(order[..3], [3, 1, 2], "as the drive says");
+        assert_eq!(order.len(), 5);
+        // One place needs no order, and where it stands is not known nobody is asked.
+        let none = |_: &[Segment]| -> Option<Vec<usize>> { panic!("nothing to ask") };
+        assert_eq!(reading_order(&wanted[..2], stands, Some(&motion()), u64::MAX, none), [1, 0]);
+        assert_eq!(reading_order(&wanted, None, Some(&motion()), u64::MAX, none).len(), 5);
     }
 
     #[test]
@@ -326,11 +362,11 @@ mod tests {
         let wrap = 17_531;
         let wanted = [at(1, wrap - 500, 1), at(1, 2 * wrap - 500, 1), at(1, 3 * wrap - 480, 1)];
         let stands = Some(TapeStands { medium: [1; 16], object: Some(wrap - 600) });
-        let order = reading_order(&wanted, stands, Some(&motion()), u64::MAX);
+        let order = reading_order(&wanted, stands, Some(&motion()), u64::MAX, |_| None);
         assert_eq!(order, [0, 2, 1]);
         // Without numbers there is nothing to go by.
         let unknown = wanted.map(|blocks| WantedBlocks { first: None, ..blocks });
-        assert_eq!(reading_order(&unknown, stands, Some(&motion()), u64::MAX), [0, 1, 2]);
+        assert_eq!(reading_order(&unknown, stands, Some(&motion()), u64::MAX, |_| None), [0, 1, 2]);
     }
 
     proptest! {
@@ -343,7 +379,7 @@ mod tests {
         ) {
             let wanted: Vec<_> = firsts.iter().map(|first| at(1, *first, 3)).collect();
             let stands = Some(TapeStands { medium: [1; 16], object: Some(start) });
-            let order = reading_order(&wanted, stands, Some(&motion()), u64::MAX);
+            let order = reading_order(&wanted, stands, Some(&motion()), u64::MAX, |_| None);
             let all = orders(wanted.len());
             let least = all.iter().map(|order| wound_ns(&wanted, order, start)).min();
             prop_assert_eq!(Some(wound_ns(&wanted, &order, start)), least);
@@ -356,7 +392,7 @@ mod tests {
         ) {
             let wanted: Vec<_> = firsts.iter().map(|first| at(1, *first, 3)).collect();
             let stands = Some(TapeStands { medium: [1; 16], object: Some(start) });
-            let order = reading_order(&wanted, stands, Some(&motion()), u64::MAX);
+            let order = reading_order(&wanted, stands, Some(&motion()), u64::MAX, |_| None);
             let ascending: Vec<usize> = (0..wanted.len()).collect();
             prop_assert!(wound_ns(&wanted, &order, start) <= wound_ns(&wanted, &ascending, start));
             let mut sorted = order;

@@ -2,7 +2,8 @@
 //!
 //! The tape may go to the end in any way. Then a label near the end is read, which proves that the
 //! medium is the same, and from there the tape goes forward over counted filemarks until nothing is
-//! read. A command that fails on this last way ends it, see [`super::begin`].
+//! read; over a short file by reading it, since a way over filemarks stops the tape. A command that
+//! fails on this last way ends it, see [`super::begin`].
 
 use archive::label::Label;
 use device::tape::{Filemark, Tape, TapeError, TapePlace, TapeRead};
@@ -20,6 +21,10 @@ use crate::read::{LabelledFile, Spot};
 /// Files to check from the end for a label; the first file of the medium has one anyway.
 const FILES_LOOKED_AT_MAX: usize = 16;
 
+/// Most bytes of the last file that are read to its end: less than half a second at the speed of
+/// LTO-6, where stopping and going on takes two seconds.
+const READ_ON_BYTES_MAX: u64 = 64 << 20;
+
 /// A medium with sets.
 pub(super) struct Medium {
     pub(super) numbers: Numbers,
@@ -34,8 +39,19 @@ struct Landmark {
     label: Label,
     /// Whether it is the last label, or just one that is known.
     is_last: bool,
+    /// Number of the object where its file begins, if the drive knows it.
+    object: Option<u64>,
     /// What it says of the sets on the medium.
     directory: Option<Directory>,
+}
+
+impl Landmark {
+    /// Whether its file takes less to read than a stop of the tape; `end` is the object behind it.
+    fn is_near(&self, end: Option<u64>) -> bool {
+        let objects = end.zip(self.object).and_then(|(end, begin)| end.checked_sub(begin));
+        let bytes = objects.map(|objects| objects.saturating_mul(self.label.block_bytes.into()));
+        bytes.is_some_and(|bytes| bytes <= READ_ON_BYTES_MAX)
+    }
 }
 
 /// Goes to the end of the medium's data, which is behind a filemark then.
@@ -46,7 +62,8 @@ pub(super) fn behind_the_last_set(
 ) -> Result<Volume, Unfit> {
     let mut files = tape.to_end_of_data()?;
     // Every filemark is an object: the driver counts too many if the drive reports no residual.
-    if medium.numbers.ask(&mut tape)?.is_some_and(|objects| u64::from(files) > objects) {
+    let end = medium.numbers.ask(&mut tape)?;
+    if end.is_some_and(|objects| u64::from(files) > objects) {
         return Err(exchanged(&tape));
     }
     let Some(landmark) = find_label(&mut tape, medium, files)? else {
@@ -54,8 +71,12 @@ pub(super) fn behind_the_last_set(
     };
     let mut last_label = landmark.is_last.then_some(landmark.file);
     if landmark.file < files {
-        let forward = i32::try_from(files - landmark.file).unwrap_or(i32::MAX);
-        tape.space_filemarks(forward)?;
+        if landmark.file + 1 == files && landmark.is_near(end) {
+            read_on(&mut tape, &landmark.label)?;
+        } else {
+            let forward = i32::try_from(files - landmark.file).unwrap_or(i32::MAX);
+            tape.space_filemarks(forward)?;
+        }
         match look(&mut tape, medium.block_bytes_max)? {
             (First::Blank, _) => {
                 // Behind a filemark the driver reports every blank check of a read as the end.
@@ -89,6 +110,24 @@ pub(super) fn behind_the_last_set(
     Ok(volume)
 }
 
+/// Reads the rest of the file with this label, and its filemark.
+fn read_on(tape: &mut Tape, label: &Label) -> Result<(), Unfit> {
+    let mut buffer = vec![0; label.block_bytes as usize];
+    loop {
+        match tape.read(&mut buffer) {
+            Ok(TapeRead::Block(_)) => {}
+            Ok(TapeRead::Filemark) => return Ok(()),
+            // There was a filemark when the tape came from the end.
+            Ok(TapeRead::LargerBlock | TapeRead::EndOfData) => return Err(exchanged(tape)),
+            // The medium is to blame, and not what became of it.
+            Err(error) if error.said.is_some_and(|said| said.is_unreadable()) => {
+                return Ok(tape.space_filemarks(1)?);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// Nothing is written behind an unreadable set: it would not be found from there.
 fn later(version: u32) -> Unfit {
     Unfit::Refused(Refused::LaterVersion { version })
@@ -112,7 +151,8 @@ fn find_label(tape: &mut Tape, medium: &Medium, files: u32) -> Result<Option<Lan
                 let spot = Spot { file, block: 0, absolute };
                 let found = LabelledFile { spot, label };
                 let directory = if file == last { directory_of(tape, found, bytes)? } else { None };
-                return Ok(Some(Landmark { file, label, is_last, directory }));
+                let object = absolute;
+                return Ok(Some(Landmark { file, label, is_last, object, directory }));
             }
             (First::Later(version), _) => return Err(later(version)),
             _ => {}

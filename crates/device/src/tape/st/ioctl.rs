@@ -127,18 +127,38 @@ pub fn position(file: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::from(answer.block_number as u32))
 }
 
-/// `SG_IO`: sends a command that reads into `data` or reads nothing, and waits for its end, at most
-/// `limit`.
+/// Data that go with a command.
+#[derive(Debug)]
+pub enum Data<'a> {
+    /// Room for the drive's answer; none where it is empty.
+    FromDrive(&'a mut [u8]),
+    ToDrive(&'a [u8]),
+}
+
+impl Data<'_> {
+    /// Direction, address and length, as `struct sg_io_hdr` has them.
+    fn parts(&mut self) -> (libc::c_int, *mut libc::c_void, usize) {
+        const TO_DRIVE: libc::c_int = -2;
+        const FROM_DRIVE: libc::c_int = -3;
+        const NO_DATA: libc::c_int = -1;
+        match self {
+            Data::FromDrive([]) => (NO_DATA, std::ptr::null_mut(), 0),
+            Data::FromDrive(data) => (FROM_DRIVE, data.as_mut_ptr().cast(), data.len()),
+            // The kernel only reads them.
+            Data::ToDrive(data) => (TO_DRIVE, data.as_ptr().cast_mut().cast(), data.len()),
+        }
+    }
+}
+
+/// `SG_IO`: sends a command and waits for its end, at most `limit`.
 pub fn command(
     file: BorrowedFd<'_>,
     command: &[u8],
-    data: &mut [u8],
+    mut data: Data<'_>,
     sense: &mut [u8],
     limit: Duration,
 ) -> io::Result<CommandResult> {
-    const FROM_DRIVE: libc::c_int = -3;
-    const NO_DATA: libc::c_int = -1;
-    let direction = if data.is_empty() { NO_DATA } else { FROM_DRIVE };
+    let (direction, address, data_bytes) = data.parts();
     let too_long = |_| io::Error::from_raw_os_error(libc::EINVAL);
     let mut header = CommandHeader {
         interface: libc::c_int::from(b'S'),
@@ -146,8 +166,8 @@ pub fn command(
         command_bytes: command.len().try_into().map_err(too_long)?,
         sense_bytes_max: sense.len().min(255) as u8,
         scatter_count: 0,
-        data_bytes: data.len().try_into().map_err(too_long)?,
-        data: data.as_mut_ptr().cast(),
+        data_bytes: data_bytes.try_into().map_err(too_long)?,
+        data: address,
         command: command.as_ptr(),
         sense: sense.as_mut_ptr(),
         timeout_ms: limit.as_millis().try_into().unwrap_or(libc::c_uint::MAX),
@@ -173,7 +193,7 @@ pub fn command(
         host_status: header.host_status,
         driver_status: header.driver_status,
         sense_bytes: usize::from(header.sense_bytes).min(sense.len()),
-        moved_bytes: data.len().saturating_sub(residual),
+        moved_bytes: data_bytes.saturating_sub(residual),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use sim::tape::AccessOrders;
 use sim::tape::pace::{Act, Compression, Pace};
 
 use super::harness::TapeHarness;
@@ -76,5 +77,37 @@ fn one_file_is_found_by_way_of_the_end() {
         );
         // And a little way, from the end to the index.
         assert!(ways.iter().filter(|way| **way != 0).count() <= 3, "{compression}: {ways:?}");
+    }
+}
+
+/// A drive that sorts places knows better than any model where they lie on the tape.
+#[test]
+fn places_are_visited_in_the_order_that_the_drive_recommends() {
+    for offered in [AccessOrders::Unknown, AccessOrders::Offered] {
+        let harness = TapeHarness::new(1, 64 << 20);
+        let files = harness.small_tree(300, 90_000);
+        let report = harness.write(&harness.plain.path("t"), "none", 1 << 20);
+        let whole = report.run.target_bytes as i64;
+        harness.library.load(0);
+        harness.library.drive().change_settings(|settings| settings.access_orders = offered);
+        let seen = Ways::watch(&harness);
+        let names = ["t/folder0/file021", "t/folder0/file111", "t/folder0/file201"];
+        let paths = names.map(|name| harness.in_archive(name));
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let (report, kept) = harness.try_restore("out", &paths);
+        assert_eq!(kept.warnings(), Vec::<String>::new());
+        assert_eq!(report.unwrap().run.files, 3);
+        let restored = harness.restored("out");
+        assert!(restored.iter().all(|(path, content)| files[path] == *content), "{offered:?}");
+        assert_eq!(restored.len(), 3);
+        let long: Vec<bool> =
+            seen.take().iter().filter(|way| way.abs() > whole / 20).map(|way| *way > 0).collect();
+        // To the index at the end, to the first file, and on; or from the end back, file by file:
+        // this drive takes the nearest.
+        let expected: &[bool] = match offered {
+            AccessOrders::Unknown => &[true, false],
+            AccessOrders::Offered => &[true, false, false, false],
+        };
+        assert_eq!(long, expected, "{offered:?}");
     }
 }

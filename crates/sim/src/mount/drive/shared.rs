@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use base::failures::{lock, with_causes};
-use device::tape::played::{self, PLAYED_REQUEST};
+use device::tape::played::{self, Asked, PLAYED_REQUEST};
 use device::tape::raw::RawTape;
 use fuser::{Errno, OpenAccMode, OpenFlags, ReplyData};
 use model::tape::generation::Generation;
@@ -183,9 +183,15 @@ impl SharedDrive {
                 MTIOCGET => Ok(mtio::encode_status(&tape.status()?)),
                 MTIOCPOS => Ok(mtio::encode_position(tape.position()?)),
                 PLAYED_REQUEST => {
-                    let (command, wanted) = played::decode_request(input).ok_or(Errno::EINVAL)?;
-                    let mut data = vec![0; wanted];
-                    let answer = tape.command(&command, &mut data);
+                    let (command, asked) = played::decode_request(input).ok_or(Errno::EINVAL)?;
+                    let mut data = Vec::new();
+                    let answer = match asked {
+                        Asked::For(wanted) => {
+                            data.resize(wanted, 0);
+                            tape.command(&command, &mut data)
+                        }
+                        Asked::With(data) => tape.command_with(&command, data).map(|()| 0),
+                    };
                     Ok(played::encode_answer(&answer, &data))
                 }
                 _ => Err(Errno::ENOTTY),

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::faults::{Answers, CartridgeMemories, CompressionSwitch, Ends, Positioning};
+use super::super::faults::{
+    AccessOrders, Answers, CartridgeMemories, CompressionSwitch, Ends, Positioning,
+};
 
 /// Properties of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct DriveSettings {
     pub answers: Answers,
     /// Whether it reads the memory chip of a cartridge.
     pub cartridge_memory: CartridgeMemories,
+    /// Whether it recommends an order of places.
+    pub access_orders: AccessOrders,
     /// Whether it knows block numbers.
     pub positioning: Positioning,
     /// How it reports where it stopped.
@@ -62,6 +66,7 @@ impl Default for DriveSettings {
             compression_switch: CompressionSwitch::Obeyed,
             answers: Answers::Proper,
             cartridge_memory: CartridgeMemories::Read,
+            access_orders: AccessOrders::Unknown,
             positioning: Positioning::Numbered,
             ends: Ends::Proper,
             alerts: BTreeSet::new(),
