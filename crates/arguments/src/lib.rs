@@ -24,6 +24,7 @@
 //! - [`watch`]: the arguments of `takeup watch`.
 //! - [`mod@bench`]: those of `takeup bench`.
 //! - [`compare`]: those of `takeup compare`.
+//! - [`diagnose`]: those of `takeup diagnose`.
 //! - [`report`]: those of `takeup report`.
 
 // The doc comments of options are help texts, in which `zstd[:LEVEL]` is no link.
@@ -35,6 +36,7 @@ pub mod browse;
 pub mod capture;
 pub mod catalog;
 pub mod compare;
+pub mod diagnose;
 pub mod explain;
 pub mod jobs;
 pub mod list;

@@ -16,6 +16,7 @@
 //! - [`label_reader`]: labels on tape
 //! - [`measurements`]: what fio printed and the kernel counts
 //! - [`medium_file`]: files of virtual media
+//! - [`pasted_texts`]: what people paste of other programs
 //! - [`pax_records`]: records of extended headers
 //! - [`run_records`]: files of runs
 //! - [`sparse_map`]: maps of sparse files
@@ -33,6 +34,7 @@ pub mod job_files;
 pub mod label_reader;
 pub mod measurements;
 pub mod medium_file;
+pub mod pasted_texts;
 pub mod pax_records;
 pub mod run_records;
 pub mod sparse_map;
@@ -59,6 +61,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "label_reader", check: label_reader::check },
     Target { name: "measurements", check: measurements::check },
     Target { name: "medium_file", check: medium_file::check },
+    Target { name: "pasted_texts", check: pasted_texts::check },
     Target { name: "pax_records", check: pax_records::check },
     Target { name: "run_records", check: run_records::check },
     Target { name: "sparse_map", check: sparse_map::check },

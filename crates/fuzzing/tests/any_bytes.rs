@@ -115,7 +115,7 @@ macro_rules! each {
 
 each! {
     capture_imports chunk_reader drive_answers index_reader job_files label_reader measurements
-    medium_file pax_records run_records sparse_map tar_reader trace_pages watch_records
+    medium_file pasted_texts pax_records run_records sparse_map tar_reader trace_pages watch_records
 }
 
 /// libFuzzer's side is built by the long campaign alone: it must name the same targets.

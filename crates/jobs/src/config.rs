@@ -37,6 +37,9 @@ pub struct Job {
     /// Puts another volume into a tape drive.
     #[serde(default)]
     pub change_command: Option<Command>,
+    /// Whether the medium is ejected at the end of a run that wrote to it.
+    #[serde(default)]
+    pub eject: bool,
     #[serde(default)]
     pub compress: Option<Method>,
     /// Whether other file systems are not entered.
@@ -295,6 +298,9 @@ impl Job {
         if self.verify.sample.is_some() && self.verify.after != After::Sample {
             return Some("`verify.sample` needs `verify.after = \"sample\"`".to_owned());
         }
+        if self.eject && !self.to.is_tape() {
+            return Some("`eject` is for tape drives, and `to` is a folder".to_owned());
+        }
         if self.verify.after == After::Sample && self.to.is_tape() {
             return Some(
                 "a tape is not read back by samples: `verify.after` can be \"checksums\" or \
@@ -410,6 +416,7 @@ timeout = '10 minutes'
             (format!("{begin}compress = 'lzma'\n"), "takeup.toml:4:12: "),
             (format!("{begin}exclude = ['a', '[']\n"), "takeup.toml:4:11: bad exclude glob"),
             (format!("{begin}full-every = '30'\n"), "takeup.toml:4:14: \"30\" is no span of time"),
+            (format!("{begin}eject = true\n"), "takeup.toml:1:1: the job x: `eject` is for tape"),
             (format!("{begin}keep = {{}}\n"), "takeup.toml:1:1: the job x: `keep` keeps nothing"),
             (format!("{begin}quota = {{}}\n"), "takeup.toml:1:1: the job x: `quota` limits"),
             (

@@ -21,6 +21,7 @@
 //! - [`mod@bench`]: what the subcommands of `takeup bench` print.
 //! - [`captures`]: what was recorded of a process's calls.
 //! - [`sampled`]: what `/proc` showed of a process.
+//! - [`diagnose`]: what texts of other programs show.
 //! - [`explain`]: the runs of a pipeline, and its bottleneck.
 //! - [`probe`]: what was found of a tape drive.
 //! - [`layers`]: the layers of storage below a path, as a tree.
@@ -52,6 +53,7 @@ pub mod catalog_du;
 pub mod catalog_ls;
 pub mod comparison;
 pub mod device_tree;
+pub mod diagnose;
 pub mod experiments;
 pub mod explain;
 pub mod figure;

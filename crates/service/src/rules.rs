@@ -14,6 +14,7 @@ pub const ROOMS: &[&Room] = &[
     &storage::findings::rules::STACK,
     &watch::rules::DEVICE,
     &pipeline::rules::PIPELINE,
+    &given::rules::GIVEN,
     &capture::rules::CAPTURE,
     &watch::rules::TAPE,
     &experiment::judgement::rules::EXPERIMENT,

@@ -14,6 +14,18 @@ pub struct NamedSchema {
     pub schema: Schema,
 }
 
+/// Of what other programs do and print.
+fn programs() -> [NamedSchema; 6] {
+    [
+        request::<crate::capture::CaptureRequest>("capture"),
+        answer::<crate::capture::CaptureAnswer>(),
+        request::<crate::explain::ExplainRequest>("explain"),
+        answer::<crate::explain::ExplainAnswer>(),
+        request::<crate::diagnose::DiagnoseRequest>("diagnose"),
+        answer::<crate::diagnose::DiagnoseAnswer>(),
+    ]
+}
+
 /// Those of the catalogue.
 fn catalog() -> [NamedSchema; 16] {
     [
@@ -102,10 +114,6 @@ pub fn all() -> Vec<NamedSchema> {
         answer::<crate::sim::SimStatusAnswer>(),
         request::<crate::sim::SimLoadRequest>("sim load"),
         request::<crate::sim::SimEjectRequest>("sim eject"),
-        request::<crate::capture::CaptureRequest>("capture"),
-        answer::<crate::capture::CaptureAnswer>(),
-        request::<crate::explain::ExplainRequest>("explain"),
-        answer::<crate::explain::ExplainAnswer>(),
         request::<crate::watch::WatchRequest>("watch"),
         line::<crate::watch::WatchLine>("watch.line"),
         request::<crate::bench::read::BenchReadRequest>("bench read"),
@@ -125,6 +133,7 @@ pub fn all() -> Vec<NamedSchema> {
         line::<crate::bench::ExperimentLine>("report.line"),
     ];
     all.extend(catalog());
+    all.extend(programs());
     all.extend(jobs());
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all

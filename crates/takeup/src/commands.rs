@@ -7,6 +7,7 @@ mod capture;
 mod catalog;
 mod compare;
 mod completions;
+mod diagnose;
 mod explain;
 mod jobs;
 mod list;
@@ -74,6 +75,7 @@ enum Command {
     Plan(arguments::plan::PlanArgs),
     Probe(arguments::probe::ProbeArgs),
     Watch(arguments::watch::WatchArgs),
+    Diagnose(arguments::diagnose::DiagnoseArgs),
     Explain(arguments::explain::ExplainArgs),
     Capture(arguments::capture::CaptureArgs),
     Sim(arguments::sim::SimArgs),
@@ -164,6 +166,7 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Probe(arguments) => probe::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        Command::Diagnose(arguments) => diagnose::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Capture(arguments) => capture::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),

@@ -12,6 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["loads"],
     &["watch"],
     &["capture", "pipeline"],
+    &["given"],
     &["service"],
     &["arguments", "report"],
     &["screen"],

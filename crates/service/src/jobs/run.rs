@@ -27,6 +27,7 @@ use crate::outcome::Outcome;
 use crate::retention::{Damaged, forget_by_rule, freed_media, kept_bytes};
 use crate::run::{EngineChoice, ReadOrderChoice, RunObserver, TargetSettings};
 use crate::sets::{self, FolderLock, LockWait, SetSettings};
+use crate::tape_end::{self, Then};
 use crate::tape_sets::TapeSets;
 use crate::verify_sets::{ReadBack, verify_against_source, verify_one};
 
@@ -158,6 +159,12 @@ pub fn run_job(
     run.back_up(&changer);
     if run.done.backup.is_some() {
         run.look_after(&changer);
+        // Not by the backup itself: what it wrote may be read back.
+        if job.eject
+            && let (_, Err(why)) = tape_end::look(to, Then::Eject)
+        {
+            run.warn(why);
+        }
     }
     run.done.seconds = begun.elapsed().as_secs_f64();
     let event = Event::Run(Box::new(run.done.journaled()));

@@ -10,6 +10,7 @@ mod captured_record;
 mod catalog;
 mod completions;
 mod compression_names;
+mod diagnose;
 mod exit_codes;
 mod explain;
 mod explanation;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{document, run};
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "backup",
     "restore",
     "list",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 23] = [
     "plan",
     "probe",
     "watch",
+    "diagnose",
     "explain",
     "capture",
     "sim",

@@ -314,3 +314,25 @@ fn a_set_on_tape_is_read_back_against_its_source() {
         std::thread::sleep(TICK);
     }
 }
+
+#[test]
+fn the_tape_comes_out_after_it_was_read_back() {
+    testkit::require!(Fuse);
+    let more = "eject = true\nverify.after = 'checksums'\n";
+    let site = Site::new(more, &["--time", "none", "--capacity", "14M"]);
+    fs::write(site.place.path("home").join("file"), noise(1, 100_000)).unwrap();
+    let answer = site.place.job(&[], 0);
+    assert_eq!(answer["verified"][0]["sound"], true, "{answer:#}");
+    let loaded = || fs::read_to_string(site.drive.path().join("medium")).unwrap();
+    assert_eq!(loaded(), "", "the drive is empty");
+    // It is the changer's turn, and that tape comes out, too.
+    let answer = site.place.job(&[], 0);
+    assert_eq!(answer["verified"][0]["sound"], true, "{answer:#}");
+    assert_eq!(loaded(), "");
+    // A run that writes nothing leaves it where it is.
+    site.load(1);
+    let text = fs::read_to_string(site.place.path("takeup.toml")).unwrap();
+    fs::write(site.place.path("takeup.toml"), text + "hooks.before = 'false'\n").unwrap();
+    site.place.job(&[], 1);
+    assert_eq!(loaded().trim(), site.cartridge(1).to_str().unwrap());
+}

@@ -1,0 +1,127 @@
+//! What the pieces of a text mean together.
+//!
+//! Each module looks at one kind of evidence, in the order of the text. A job and a table belong
+//! together only where their numbers agree: texts of several days are often in one mail.
+
+mod blocks;
+mod buffers;
+mod calls;
+mod devices;
+mod jobs;
+mod summaries;
+
+use base::finding::Finding;
+
+use crate::piece::{Piece, What};
+
+/// Something that the text shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conclusion {
+    pub finding: Finding,
+    /// First and last line that it rests on.
+    pub lines: (u32, u32),
+}
+
+/// Something that would decide more.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Missing {
+    /// What it would decide.
+    pub what: String,
+    /// The command whose output to send.
+    pub command: String,
+}
+
+/// What a text shows, and what it lacks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conclusions {
+    pub conclusions: Vec<Conclusion>,
+    pub missing: Vec<Missing>,
+}
+
+/// Draws all conclusions.
+pub fn conclude(pieces: &[Piece]) -> Conclusions {
+    let mut found = Conclusions::default();
+    blocks::conclude(pieces, &mut found);
+    buffers::conclude(pieces, &mut found);
+    let with_device = devices::conclude(pieces, &mut found);
+    jobs::conclude(pieces, &with_device, &mut found);
+    calls::conclude(pieces, &mut found);
+    summaries::conclude(pieces, &mut found);
+    found.missing.sort();
+    found.missing.dedup();
+    found
+}
+
+impl Conclusions {
+    fn add(&mut self, lines: (u32, u32), finding: Finding) {
+        self.conclusions.push(Conclusion { finding, lines });
+    }
+
+    fn lacks(&mut self, what: &str, command: String) {
+        self.missing.push(Missing { what: what.to_owned(), command });
+    }
+}
+
+/// The lines of all of these.
+fn span(lines: impl IntoIterator<Item = (u32, u32)>) -> (u32, u32) {
+    let all = lines.into_iter().reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
+    all.unwrap_or_default()
+}
+
+/// A command that was timed, or whose `dd` said how long it took.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    command: &'a crate::piece::Command,
+    seconds: f64,
+    bytes: Option<u64>,
+    /// Processor time, if it is known.
+    processor_seconds: Option<f64>,
+    /// Of which drive it is: limits were printed so many times before.
+    drive: usize,
+    lines: (u32, u32),
+}
+
+/// The runs of a text. A result is that of the command before it.
+fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    let mut open: Option<(&crate::piece::Command, (u32, u32))> = None;
+    let (mut drive, mut has_run) = (0, false);
+    for piece in pieces {
+        match &piece.what {
+            What::Command(command) => open = Some((command, piece.lines)),
+            What::BlockLimits { .. } => {
+                // Two programs may tell of the same drive.
+                drive += usize::from(std::mem::take(&mut has_run));
+            }
+            What::Copied(_) | What::Timed(_) => {
+                let Some((command, lines)) = open else { continue };
+                let lines = span([lines, piece.lines]);
+                let (seconds, bytes, processor_seconds) = match &piece.what {
+                    What::Copied(copied) => (copied.seconds, Some(copied.bytes), None),
+                    What::Timed(timed) => {
+                        (timed.elapsed, None, timed.user.zip(timed.system).map(|(a, b)| a + b))
+                    }
+                    _ => continue,
+                };
+                has_run = true;
+                match runs.last_mut().filter(|last| last.lines.0 == lines.0) {
+                    // `time dd`: the times of dd are those of the transfer. Anything more is of a
+                    // command that was not sent.
+                    Some(last) if last.bytes.is_none() && bytes.is_some() => {
+                        *last = Run { seconds, bytes, lines, ..*last };
+                    }
+                    Some(_) => {}
+                    None => {
+                        runs.push(Run { command, seconds, bytes, processor_seconds, drive, lines });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    runs.retain(|run| run.seconds > 0.0);
+    runs
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! What rows of `iostat -x` say, with the jobs and settings that were sent beside them.
+
+use base::finding::{Certainty, Finding, Unit};
+use base::format;
+
+use super::jobs::{Load, loads};
+use super::{Conclusions, span};
+use crate::piece::{DeviceRow, Piece, Requests, What};
+use crate::rules;
+
+/// Rows of a table that move this share of its busiest one count: the load begins and ends.
+const BUSIEST: f64 = 0.8;
+/// Share of merged requests that is worth a sentence, in per cent.
+const MERGED_PERCENT: f64 = 20.0;
+/// Below this share nothing was merged.
+const UNMERGED_PERCENT: f64 = 1.0;
+/// A size is that of the job if it differs by no more than this share.
+const SAME: f64 = 0.03;
+/// From this share of the time on a device counts as busy, in per cent.
+const BUSY_PERCENT: f64 = 90.0;
+/// A device has all that a job offers from this share of it on.
+const ALL_OFFERED: f64 = 0.95;
+
+/// The busy rows of a device in a table.
+struct Table {
+    device: String,
+    mean: DeviceRow,
+    lines: (u32, u32),
+}
+
+/// Returns the lines of the jobs whose requests these are.
+pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) -> Vec<(u32, u32)> {
+    let mut used = Vec::new();
+    let tables = tables(pieces);
+    let loads = loads(pieces);
+    for table in &tables {
+        let limit = setting(pieces, &table.device, "max_sectors_kb");
+        let load = loads.iter().rfind(|load| fits(load, &table.mean, limit));
+        merged(table, found);
+        as_made(table, load, found);
+        split(table, load, limit, found);
+        in_flight(table, load, found);
+        used.extend(load.map(|load| load.lines));
+    }
+    merging_off(pieces, &tables, found);
+    used
+}
+
+fn tables(pieces: &[Piece]) -> Vec<Table> {
+    let mut tables: Vec<Vec<(&DeviceRow, (u32, u32))>> = Vec::new();
+    let mut begins = 0;
+    for piece in pieces {
+        match &piece.what {
+            What::Columns | What::Command(_) => begins = tables.len(),
+            What::Device(row) => {
+                let from = begins.min(tables.len());
+                let open = tables[from..].iter_mut().find(|rows| rows[0].0.device == row.device);
+                match open {
+                    Some(rows) => rows.push((row, piece.lines)),
+                    None => tables.push(vec![(row, piece.lines)]),
+                }
+            }
+            _ => {}
+        }
+    }
+    tables.iter().filter_map(|rows| busy(rows)).collect()
+}
+
+/// The mean of the busy rows.
+fn busy(rows: &[(&DeviceRow, (u32, u32))]) -> Option<Table> {
+    let most = rows.iter().map(|(row, _)| row.bytes_per_second()).fold(0.0, f64::max);
+    let busy: Vec<&DeviceRow> = rows
+        .iter()
+        .map(|(row, _)| *row)
+        .filter(|row| most > 0.0 && row.bytes_per_second() >= most * BUSIEST)
+        .collect();
+    let count = busy.len() as f64;
+    let mean = |of: &dyn Fn(&DeviceRow) -> f64| busy.iter().map(|row| of(row)).sum::<f64>() / count;
+    let requests = |of: fn(&DeviceRow) -> &Requests| Requests {
+        per_second: mean(&|row| of(row).per_second),
+        bytes_per_second: mean(&|row| of(row).bytes_per_second),
+        merged_percent: mean(&|row| of(row).merged_percent),
+    };
+    let first = busy.first()?;
+    let all_told = busy.iter().all(|row| row.in_flight.is_some());
+    Some(Table {
+        device: first.device.clone(),
+        mean: DeviceRow {
+            device: first.device.clone(),
+            reads: requests(|row| &row.reads),
+            writes: requests(|row| &row.writes),
+            in_flight: all_told.then(|| mean(&|row| row.in_flight.unwrap_or(0.0))),
+            busy_percent: mean(&|row| row.busy_percent),
+        },
+        lines: span(rows.iter().map(|(_, lines)| *lines)),
+    })
+}
+
+/// Whether these requests can be those of the job.
+fn fits(load: &Load, row: &DeviceRow, limit: Option<f64>) -> bool {
+    let Some(block) = load.job.block_bytes.map(|bytes| bytes as f64) else { return false };
+    let directions = [row.reads, row.writes];
+    let sizes: Vec<f64> = directions.iter().filter_map(Requests::mean_bytes).collect();
+    let is_own = sizes.iter().all(|size| (size / block - 1.0).abs() <= SAME);
+    let is_part = |limit: f64| {
+        block > limit && sizes.iter().all(|size| *size >= limit / 2.0 && *size <= limit * 1.02)
+    };
+    // Random requests that are merged are not those of a random job.
+    let is_unmerged = directions.iter().all(|it| it.merged_percent < MERGED_PERCENT);
+    !sizes.is_empty() && is_unmerged && (is_own || limit.is_some_and(is_part))
+}
+
+/// A setting that was read, in bytes.
+fn setting(pieces: &[Piece], device: &str, name: &str) -> Option<f64> {
+    let found = pieces.iter().rev().find_map(|piece| match &piece.what {
+        What::Setting(it) if it.device == device && it.name == name => Some(it.value.as_str()),
+        _ => None,
+    })?;
+    found.parse::<u64>().ok().map(|kib| kib as f64 * 1024.0)
+}
+
+fn named(bytes: f64) -> String {
+    format!("{:.1} KiB", bytes / 1024.0)
+}
+
+fn merged(table: &Table, found: &mut Conclusions) {
+    for (name, requests) in [("reads", table.mean.reads), ("writes", table.mean.writes)] {
+        let (Some(made), Some(mean)) = (requests.made_bytes(), requests.mean_bytes()) else {
+            continue;
+        };
+        if requests.merged_percent < MERGED_PERCENT {
+            continue;
+        }
+        let percent = requests.merged_percent;
+        let what = format!("{percent:.0} % of the {name} of {} are merged", table.device);
+        let why = format!("requests of {} become {}", named(made), named(mean));
+        let finding = Finding::new(&rules::MERGED, Certainty::Measured, what)
+            .because(why)
+            .with_number("share merged", percent / 100.0, Unit::Share)
+            .with_number("size before", made, Unit::Bytes)
+            .with_number("size after", mean, Unit::Bytes);
+        found.add(table.lines, finding);
+    }
+}
+
+fn as_made(table: &Table, load: Option<&Load>, found: &mut Conclusions) {
+    let Some(block) = load.and_then(|load| load.job.block_bytes) else { return };
+    let directions = [table.mean.reads, table.mean.writes];
+    let is_own = |it: &Requests| {
+        it.mean_bytes().is_none_or(|size| (size / block as f64 - 1.0).abs() <= SAME)
+            && it.merged_percent < UNMERGED_PERCENT
+    };
+    if !directions.iter().all(is_own) {
+        return;
+    }
+    let what = format!("the requests of {} are the program's", table.device);
+    let why =
+        format!("{} as in its job: nothing merges or splits them", format::binary_size(block));
+    let finding = Finding::new(&rules::AS_MADE, Certainty::Measured, what)
+        .because(why)
+        .with_number("block size", block as f64, Unit::Bytes);
+    found.add(table.lines, finding);
+}
+
+fn split(table: &Table, load: Option<&Load>, limit: Option<f64>, found: &mut Conclusions) {
+    let block = load.and_then(|load| load.job.block_bytes);
+    let sizes = [table.mean.reads, table.mean.writes];
+    let largest = sizes.iter().filter_map(Requests::mean_bytes).fold(0.0, f64::max);
+    let Some(limit) = limit else {
+        if largest >= 128.0 * 1024.0 {
+            let path = format!("cat /sys/block/{}/queue/max_sectors_kb", table.device);
+            found.lacks("whether larger requests are split", path);
+        }
+        return;
+    };
+    let Some(block) = block.filter(|block| *block as f64 > limit && largest >= limit / 2.0) else {
+        return;
+    };
+    let (whole, part) = (format::binary_size(block), format::binary_size(limit as u64));
+    let what = format!("{whole} are split at {part} on {}", table.device);
+    let why = format!(
+        "max_sectors_kb is {:.0}, and its requests have {} in the mean",
+        limit / 1024.0,
+        named(largest)
+    );
+    let finding = Finding::new(&rules::SPLIT, Certainty::Measured, what)
+        .because(why)
+        .with_number("block size", block as f64, Unit::Bytes)
+        .with_number("limit", limit, Unit::Bytes)
+        .with_number("mean size", largest, Unit::Bytes);
+    found.add(table.lines, finding);
+}
+
+fn in_flight(table: &Table, load: Option<&Load>, found: &mut Conclusions) {
+    let Some(in_flight) = table.mean.in_flight else { return };
+    if table.mean.busy_percent < BUSY_PERCENT {
+        return;
+    }
+    let device = &table.device;
+    let Some((load, offers)) = load.and_then(|load| Some((load, load.offers()?))) else {
+        let what = format!("{device} has {in_flight:.1} requests in flight in the mean");
+        let why = "that it is busy all the time says only that there was always one".to_owned();
+        let finding = Finding::new(&rules::IN_FLIGHT, Certainty::Measured, what)
+            .because(why)
+            .with_number("in flight", in_flight, Unit::Count);
+        found.add(table.lines, finding);
+        found.lacks(
+            "whether the program or the device sets that number",
+            "the command or the job that reads and writes".to_owned(),
+        );
+        return;
+    };
+    let lines = span([table.lines, load.lines]);
+    let numbers = |finding: Finding| {
+        finding.with_number("in flight", in_flight, Unit::Count).with_number(
+            "offered",
+            offers as f64,
+            Unit::Count,
+        )
+    };
+    if in_flight >= offers as f64 * ALL_OFFERED {
+        let what = format!("{offers} in flight are all that the job offers");
+        let why = format!(
+            "{device} has {in_flight:.1} of them in the mean: whether it takes more is not known"
+        );
+        let finding = Finding::new(&rules::IN_FLIGHT, Certainty::Measured, what).because(why);
+        let more = load.job.depth.unwrap_or(1) * 2;
+        let action = format!(
+            "ask it: the same job with iodepth={more}; if the rate does not rise, \
+                              the device is the limit"
+        );
+        found.add(lines, numbers(finding).with_action(action));
+        let command = format!("fio JOB --iodepth={more}");
+        found.lacks("whether the device takes more requests at once", command);
+    } else {
+        let what = format!("{device} has {in_flight:.1} requests in flight of {offers} offered");
+        let why = "the rest waits in front of it".to_owned();
+        let finding = Finding::new(&rules::IN_FLIGHT, Certainty::Measured, what).because(why);
+        found.add(lines, numbers(finding));
+        let path = format!("cat /sys/block/{device}/queue/nr_requests");
+        found.lacks("what holds the other requests", path);
+    }
+}
+
+/// What single requests cost where merging was switched off.
+fn merging_off(pieces: &[Piece], tables: &[Table], found: &mut Conclusions) {
+    let switched = pieces.iter().find_map(|piece| match &piece.what {
+        What::Setting(it) if it.is_set && it.name == "nomerges" && it.value == "2" => {
+            Some((it, piece.lines))
+        }
+        _ => None,
+    });
+    let Some((setting, line)) = switched else { return };
+    let is_off = |table: &&Table| {
+        let all = [table.mean.reads, table.mean.writes];
+        table.device == setting.device
+            && table.lines.0 > line.0
+            && all.iter().all(|it| it.merged_percent < UNMERGED_PERCENT)
+    };
+    let Some(off) = tables.iter().find(is_off) else { return };
+    let made = |table: &Table| {
+        let all = [table.mean.reads, table.mean.writes];
+        let most = all.iter().max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second));
+        most.and_then(Requests::made_bytes)
+    };
+    let Some(size) = made(off) else { return };
+    let like_it = |table: &&Table| {
+        let all = [table.mean.reads, table.mean.writes];
+        table.device == off.device
+            && all.iter().any(|it| it.merged_percent >= MERGED_PERCENT)
+            && made(table).is_some_and(|it| (it / size - 1.0).abs() <= 0.1)
+    };
+    let (per_second, rate) = (off.mean.requests_per_second(), off.mean.bytes_per_second());
+    let lines = span([line, off.lines]);
+    let Some(on) = tables.iter().find(like_it) else {
+        let what = format!("merging is switched off on {}", off.device);
+        let why = format!(
+            "{} requests of {} each second, {}, and none is merged",
+            format::count(per_second as u64),
+            named(size),
+            format::rate(rate)
+        );
+        let finding = Finding::new(&rules::MERGING_OFF, Certainty::Told, what).because(why);
+        let command = format!("echo 0 > /sys/block/{}/queue/nomerges", off.device);
+        found.add(lines, finding.with_command(command));
+        found.lacks("what that costs", "iostat -x of the same load with nomerges at 0".to_owned());
+        return;
+    };
+    let times = per_second / on.mean.requests_per_second();
+    let less = 1.0 - rate / on.mean.bytes_per_second();
+    let cost = if less > 0.05 {
+        format!("and {:.0} % of the rate", less * 100.0)
+    } else {
+        "and nothing of the rate".to_owned()
+    };
+    let what = format!("merges off cost {} {times:.0} times the requests {cost}", off.device);
+    let why = format!(
+        "{} each second and {} in the place of {} and {}",
+        format::count(per_second as u64),
+        format::rate(rate),
+        format::count(on.mean.requests_per_second() as u64),
+        format::rate(on.mean.bytes_per_second())
+    );
+    let command = format!("echo 0 > /sys/block/{}/queue/nomerges", off.device);
+    let mut finding = Finding::new(&rules::MERGING_OFF, Certainty::Measured, what)
+        .because(why)
+        .with_number("times the requests", times, Unit::Ratio)
+        .with_number("share of the rate lost", less, Unit::Share)
+        .with_command(command);
+    finding.caveat = Some(
+        "the busiest intervals of both: the load comes in bursts, and it is taken to be the same"
+            .to_owned(),
+    );
+    found.add(span([lines, on.lines]), finding);
+}

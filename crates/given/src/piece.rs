@@ -1,0 +1,191 @@
+//! What a text can hold. Sizes are bytes, times seconds, rates bytes for each second.
+
+/// Something that was recognised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Piece {
+    /// First and last line of it, from 1.
+    pub lines: (u32, u32),
+    pub what: What,
+}
+
+/// What it is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// A line that was typed.
+    Command(Command),
+    /// The end of `dd`.
+    Copied(Copied),
+    /// What `time` printed.
+    Timed(Timed),
+    /// The columns of `iostat -x`, which begin a table.
+    Columns,
+    /// A row of `iostat -x`.
+    Device(Box<DeviceRow>),
+    /// The line of fio that begins a group of jobs, or values of a file of jobs.
+    Job(Job),
+    /// How many processes or threads fio starts.
+    Processes(u64),
+    /// What fio measured in a direction.
+    Direction(DirectionRate),
+    /// A mean latency of fio, of the direction before it.
+    MeanLatency(f64),
+    /// A system call.
+    Call(Call),
+    /// Block limits of a tape drive.
+    BlockLimits {
+        /// Largest block.
+        bytes_max: u64,
+    },
+    /// A setting of a block device's queue.
+    Setting(Setting),
+    /// A line of a backup program's summary.
+    Summary(SummaryLine),
+    /// Known, and of no use here.
+    Passed,
+}
+
+impl What {
+    /// Its kind in words.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            What::Command(_) => "a command",
+            What::Copied(_) => "dd",
+            What::Timed(_) => "time",
+            What::Columns | What::Device(_) => "iostat -x",
+            What::Job(_) => "a job of fio",
+            What::Processes(_) | What::Direction(_) | What::MeanLatency(_) => "fio",
+            What::Call(_) => "strace",
+            What::BlockLimits { .. } => "limits of a tape drive",
+            What::Setting(_) => "a setting",
+            What::Summary(_) => "a backup's summary",
+            What::Passed => "passed over",
+        }
+    }
+}
+
+/// A line that was typed: one pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// Without prompt, `time` and the shell that runs it.
+    pub line: String,
+    pub stages: Vec<String>,
+}
+
+/// `N bytes copied`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Copied {
+    pub bytes: u64,
+    pub seconds: f64,
+}
+
+/// Times of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timed {
+    pub elapsed: f64,
+    /// Processor time in the program, and in the kernel for it.
+    pub user: Option<f64>,
+    pub system: Option<f64>,
+}
+
+/// Requests of a device in an interval of `iostat`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeviceRow {
+    pub device: String,
+    pub reads: Requests,
+    pub writes: Requests,
+    /// Mean number in flight and waiting.
+    pub in_flight: Option<f64>,
+    /// Share of the time in which there was any, in per cent.
+    pub busy_percent: f64,
+}
+
+impl DeviceRow {
+    /// Bytes for each second in both directions.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.reads.bytes_per_second + self.writes.bytes_per_second
+    }
+
+    /// Requests for each second in both directions.
+    pub fn requests_per_second(&self) -> f64 {
+        self.reads.per_second + self.writes.per_second
+    }
+}
+
+/// Requests of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Requests {
+    pub per_second: f64,
+    pub bytes_per_second: f64,
+    /// Share of those that were made which were merged into another one, in per cent.
+    pub merged_percent: f64,
+}
+
+impl Requests {
+    /// Mean size of a request that the device got.
+    pub fn mean_bytes(&self) -> Option<f64> {
+        (self.per_second > 0.0).then(|| self.bytes_per_second / self.per_second)
+    }
+
+    /// Mean size of a request before merging.
+    pub fn made_bytes(&self) -> Option<f64> {
+        Some(self.mean_bytes()? * (1.0 - self.merged_percent / 100.0))
+    }
+}
+
+/// What fio is to do; values that were not given are missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    pub pattern: Option<String>,
+    pub block_bytes: Option<u64>,
+    pub engine: Option<String>,
+    pub depth: Option<u64>,
+    pub jobs: Option<u64>,
+}
+
+/// Reads or writes of fio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DirectionRate {
+    pub is_read: bool,
+    pub per_second: f64,
+    pub bytes_per_second: f64,
+}
+
+/// A system call that moves data, waits for them, or does neither.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub name: String,
+    /// The file descriptor, if it is the first argument.
+    pub file: Option<i64>,
+    /// The third argument as a number: what was asked for.
+    pub asked: Option<u64>,
+    /// What it returned.
+    pub result: i64,
+}
+
+/// A setting below `/sys/block`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    pub device: String,
+    pub name: String,
+    pub value: String,
+    /// It was written, not read.
+    pub is_set: bool,
+}
+
+/// A line of a summary.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SummaryLine {
+    /// As printed, with the factor of its unit in powers of 1000.
+    Size {
+        bytes: f64,
+        /// The same if the unit counts in powers of 1024.
+        binary_bytes: f64,
+    },
+    Seconds(f64),
+    /// As printed, likewise.
+    Rate {
+        bytes_per_second: f64,
+        /// The same if the unit counts in powers of 1024.
+        binary_bytes_per_second: f64,
+    },
+}

@@ -1,0 +1,129 @@
+//! fio's normal output, and files of its jobs.
+
+use super::number::{leading, unit};
+use super::{Before, Met};
+use crate::piece::{DirectionRate, Job, What};
+
+/// A line of a file of jobs. The file begins with a section.
+pub(super) fn job_file(text: &str, before: &mut Before) -> Met {
+    let line = text.trim();
+    if let Some(section) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
+        let is_name = !section.is_empty() && !section.contains(['[', '@', '%', '=']);
+        if is_name && (section == "global" || before.in_job_file) {
+            before.in_job_file = true;
+            return Met::Whole(What::Passed);
+        }
+        return Met::Nothing;
+    }
+    if !before.in_job_file {
+        return Met::Nothing;
+    }
+    if line.starts_with(['#', ';']) {
+        return Met::Whole(What::Passed);
+    }
+    let (name, value) = line.split_once('=').unwrap_or((line, ""));
+    let (name, value) = (name.trim(), value.trim());
+    if !name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_') {
+        before.in_job_file = false;
+        return Met::Nothing;
+    }
+    let mut job = Job::default();
+    match name {
+        "bs" | "blocksize" => job.block_bytes = binary(value),
+        "rw" | "readwrite" => job.pattern = Some(value.to_owned()),
+        "ioengine" => job.engine = Some(value.to_owned()),
+        "iodepth" => job.depth = value.parse().ok(),
+        "numjobs" => job.jobs = value.parse().ok(),
+        _ => return Met::Whole(What::Passed),
+    }
+    if value.is_empty() {
+        return Met::Begun(format!("a job of fio without its {name}"));
+    }
+    Met::Whole(if job == Job::default() { What::Passed } else { What::Job(job) })
+}
+
+pub(super) fn printed(text: &str, _: &mut Before) -> Met {
+    let line = text.trim();
+    if let Some((name, rest)) = line.split_once(": (g=") {
+        return if name.is_empty() { Met::Nothing } else { job(rest) };
+    }
+    if let Some(count) = line.strip_prefix("Starting ") {
+        let words: Vec<&str> = count.split(' ').collect();
+        if let [count, "process" | "processes" | "thread" | "threads"] = words[..] {
+            return Met::of(count.parse().ok().map(What::Processes));
+        }
+    }
+    let is_read = line.starts_with("read: IOPS=");
+    if is_read || line.starts_with("write: IOPS=") {
+        return match direction(line, is_read) {
+            Some(rate) => Met::Whole(What::Direction(rate)),
+            None => Met::begun("a rate of fio without its end"),
+        };
+    }
+    latency(line)
+}
+
+/// `0): rw=randrw, bs=(R) 8192B-8192B, (W) ..., ioengine=libaio, iodepth=8`
+fn job(rest: &str) -> Met {
+    let of = |name: &str| {
+        let (_, value) = rest.split_once(&format!("{name}="))?;
+        Some(value.split([',', ' ']).next()?.to_owned())
+    };
+    let Some(depth) = of("iodepth").and_then(|it| it.parse().ok()) else {
+        return if rest.contains("rw=") {
+            Met::begun("a job of fio without its depth")
+        } else {
+            Met::Nothing
+        };
+    };
+    let block = rest.split_once("bs=").map(|(_, it)| it.trim_start_matches("(R) "));
+    let block = block.and_then(|it| it.split(['-', ',', ' ']).next()).and_then(binary);
+    Met::Whole(What::Job(Job {
+        pattern: of("rw"),
+        block_bytes: block,
+        engine: of("ioengine"),
+        depth: Some(depth),
+        jobs: None,
+    }))
+}
+
+/// `read: IOPS=20.0k, BW=156MiB/s (164MB/s)(27.4GiB/180003msec)`
+fn direction(line: &str, is_read: bool) -> Option<DirectionRate> {
+    let (_, rest) = line.split_once("IOPS=")?;
+    let (number, rest) = leading(rest)?;
+    let (name, rest) = rest.split_once(',')?;
+    let (factor, _) = unit(name)?;
+    let (_, rate) = rest.split_once("BW=")?;
+    let (bytes, rest) = leading(rate)?;
+    let (name, rest) = rest.split_once("/s ")?;
+    let (thousand, binary) = unit(name)?;
+    // The end of the line: bytes and time in brackets.
+    rest.contains("msec)").then_some(())?;
+    let bytes = bytes * if name.contains('i') { binary } else { thousand };
+    Some(DirectionRate { is_read, per_second: number * factor, bytes_per_second: bytes })
+}
+
+/// `lat (usec): min=133, max=10495, avg=1168.66, stdev=586.53`
+fn latency(line: &str) -> Met {
+    let Some(rest) = line.strip_prefix("lat (") else { return Met::Nothing };
+    let Some((name, rest)) = rest.split_once("): min=") else { return Met::Nothing };
+    let factor = match name {
+        "nsec" => 1e-9,
+        "usec" => 1e-6,
+        "msec" => 1e-3,
+        _ => return Met::Nothing,
+    };
+    let mean = rest.split_once("avg=").and_then(|(_, it)| leading(it.trim_start()));
+    match mean.filter(|_| rest.contains("stdev=")) {
+        Some((mean, _)) => Met::Whole(What::MeanLatency(mean * factor)),
+        None => Met::begun("a latency of fio without its mean"),
+    }
+}
+
+/// A size as fio has it: powers of 1024.
+fn binary(text: &str) -> Option<u64> {
+    let (number, name) = leading(text)?;
+    let (_, factor) = unit(name)?;
+    let bytes = number * factor;
+    (bytes.fract() == 0.0 && bytes >= 1.0).then_some(bytes as u64)
+}

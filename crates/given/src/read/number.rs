@@ -1,0 +1,49 @@
+//! Numbers as programs print them, in any locale.
+
+/// A number with a decimal point or comma. Groups of thousands are none of these programs' habits,
+/// so a number with two separators is refused.
+pub(super) fn decimal(text: &str) -> Option<f64> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b','));
+    let separators = text.bytes().filter(|byte| !byte.is_ascii_digit()).count();
+    let has_digits = text.bytes().any(|byte| byte.is_ascii_digit());
+    (is_number && has_digits && separators <= 1).then(|| text.replace(',', ".").parse().ok())?
+}
+
+/// The number in front of a text, and what is behind it.
+pub(super) fn leading(text: &str) -> Option<(f64, &str)> {
+    let end =
+        text.bytes().take_while(|it| it.is_ascii_digit() || matches!(it, b'.' | b',')).count();
+    // A comma behind a number belongs to the sentence.
+    let number = text[..end].trim_end_matches(['.', ',']);
+    Some((decimal(number)?, &text[number.len()..]))
+}
+
+/// Seconds of `4:02.18`, `1:02:03` or `5m9.125s`.
+pub(super) fn clock(text: &str) -> Option<f64> {
+    if let Some((minutes, seconds)) = text.split_once('m') {
+        return Some(decimal(minutes)? * 60.0 + decimal(seconds.strip_suffix('s')?)?);
+    }
+    let mut parts = text.split(':');
+    let first = decimal(parts.next()?)?;
+    let mut total = first;
+    let mut count = 1;
+    for part in parts {
+        total = total * 60.0 + decimal(part)?;
+        count += 1;
+    }
+    (2..=3).contains(&count).then_some(total)
+}
+
+/// Factor of a unit of size in powers of 1000, and in powers of 1024. fio and iostat mean 1024 by
+/// `k` and `KiB`.
+pub(super) fn unit(text: &str) -> Option<(f64, f64)> {
+    let power = match text.trim_end_matches('B').trim_end_matches('i') {
+        "" => 0,
+        "k" | "K" => 1,
+        "m" | "M" => 2,
+        "g" | "G" => 3,
+        "t" | "T" => 4,
+        _ => return None,
+    };
+    Some((1e3_f64.powi(power), 1024_f64.powi(power)))
+}

@@ -1,0 +1,44 @@
+//! Settings of a device's queue, read by `cat` or written by `echo`, and limits of tape drives.
+
+use super::number::decimal;
+use super::{Before, Met};
+use crate::piece::{Setting, What};
+
+/// The setting that a command asks for, whose value is the next line.
+pub(super) fn asked(line: &str) -> Option<(String, String)> {
+    device_and_name(line.strip_prefix("cat ")?.trim())
+}
+
+/// The setting that a command writes.
+pub(super) fn set(line: &str) -> Option<Setting> {
+    let (value, path) = line.strip_prefix("echo ")?.split_once('>')?;
+    let (device, name) = device_and_name(path.trim())?;
+    let value = value.trim().trim_matches(['"', '\'']).to_owned();
+    Some(Setting { device, name, value, is_set: true })
+}
+
+/// `/sys/block/DEVICE/queue/NAME`.
+fn device_and_name(path: &str) -> Option<(String, String)> {
+    let (device, name) = path.strip_prefix("/sys/block/")?.split_once("/queue/")?;
+    let is_one = |it: &str| !it.is_empty() && !it.contains(['/', ' ', '*', '{']);
+    (is_one(device) && is_one(name)).then(|| (device.to_owned(), name.to_owned()))
+}
+
+pub(super) fn value(text: &str, before: &mut Before) -> Met {
+    let line = text.trim();
+    if let Some((device, name)) = before.asked.take() {
+        let setting = Setting { device, name, value: line.to_owned(), is_set: false };
+        return Met::Whole(What::Setting(setting));
+    }
+    // The kernel's line, and that of tapeinfo.
+    let limits = line.split_once("Block limits ").and_then(|(_, it)| it.split_once(" - "));
+    let kernel = limits.and_then(|(_, it)| it.strip_suffix(" bytes."));
+    let told = line.strip_prefix("MaxBlock:").map(str::trim).or(kernel);
+    match told.and_then(decimal) {
+        Some(bytes) => Met::Whole(What::BlockLimits { bytes_max: bytes as u64 }),
+        None if line.starts_with("MinBlock:") || line.starts_with("BlockSize:") => {
+            Met::Whole(What::Passed)
+        }
+        None => Met::Nothing,
+    }
+}

@@ -1,0 +1,90 @@
+//! The rules by which pasted text is read.
+
+base::rules! {
+    /// Rules for what other programs printed.
+    pub GIVEN = "What other programs printed", told by "takeup diagnose --given";
+
+    BLOCK_SIZE {
+        id: "given.block-size",
+        looks_at: "runs of dd or tar with the same source and target, in blocks of several sizes",
+        speaks_when: "there are two sizes or more; a size is enough if no other was 5 % faster",
+        source: "the times that dd and time printed",
+    }
+    COMPRESSES {
+        id: "given.compresses",
+        looks_at: "the highest rates of one tape drive with several sources",
+        speaks_when: "one is 1.2 times another or more",
+        source: "the times that dd printed",
+    }
+    BUFFERED {
+        id: "given.buffered",
+        looks_at: "times of one pipeline to /dev/null, to its target, and through dd to it",
+        speaks_when: "at least two of these are there",
+        source: "the times that time printed",
+    }
+    PROCESSOR {
+        id: "given.processor",
+        looks_at: "elapsed and processor time of a pipeline to /dev/null",
+        speaks_when: "the processor was busy for 90 % of it or more",
+        source: "the times that time printed",
+    }
+    AS_MADE {
+        id: "given.as-made",
+        looks_at: "the size of a device's requests, and the job's block size",
+        speaks_when: "they differ by 3 % at most, and less than 1 % were merged",
+        source: "iostat -x, and fio or its job",
+    }
+    MERGED {
+        id: "given.merged",
+        looks_at: "the share of reads or of writes that were merged",
+        speaks_when: "it is 20 % or more",
+        source: "iostat -x",
+    }
+    SPLIT {
+        id: "given.split",
+        looks_at: "the size of a device's requests, the job's block size, and max_sectors_kb",
+        speaks_when: "the job's blocks are larger than the limit, and the requests have half of \
+                      the limit or more",
+        source: "iostat -x, fio or its job, and /sys/block/DEVICE/queue",
+    }
+    MERGING_OFF {
+        id: "given.merging-off",
+        looks_at: "nomerges, and intervals with and without merging on the same device",
+        speaks_when: "nomerges was set to 2, and nothing was merged",
+        source: "iostat -x, and what was typed",
+    }
+    OFFERED {
+        id: "given.offered",
+        looks_at: "the engine, depth and processes of a job of fio, and the rates and latencies \
+                   that fio measured with it",
+        speaks_when: "depth and processes are there; that all is in flight if rate times latency \
+                      is 95 % of it or more (Little 1961)",
+        source: "fio or its job",
+    }
+    IN_FLIGHT {
+        id: "given.in-flight",
+        looks_at: "the mean number of requests in flight, and what the job offers: its depth times \
+                   its processes",
+        speaks_when: "a device was busy for 90 % of the time or more",
+        source: "iostat -x, and fio or its job",
+    }
+    SYNC_EACH {
+        id: "given.sync-each",
+        looks_at: "writes, and the calls of fsync and fdatasync on the same file",
+        speaks_when: "each write is followed by one",
+        source: "strace",
+    }
+    ONE_AT_A_TIME {
+        id: "given.one-at-a-time",
+        looks_at: "the calls that submit reads and writes",
+        speaks_when: "none submits more than one before it is waited for",
+        source: "strace",
+    }
+    OTHER_RATE {
+        id: "given.other-rate",
+        looks_at: "size, time and rate of a summary",
+        speaks_when: "the rate differs from size divided by time by more than 5 %, in units of \
+                      1000 and of 1024",
+        source: "the summary itself",
+    }
+}
