@@ -81,6 +81,9 @@ struct Run<'a> {
     lines: (u32, u32),
 }
 
+/// Most runs of commands, and most tables, that are compared with each other.
+const COMPARED_MAX: usize = 2000;
+
 /// The runs of a text. A result is that of the command before it.
 fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
@@ -120,6 +123,7 @@ fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
         }
     }
     runs.retain(|run| run.seconds > 0.0);
+    runs.truncate(COMPARED_MAX);
     runs
 }
 

@@ -101,8 +101,8 @@ fn of_group(group: &[&Variant<'_>], found: &mut Conclusions) {
         finding.caveat = Some("one run of each, so how far runs scatter is not known".to_owned());
         if saved > 0.0 {
             finding = finding.with_action(
-                "try a buffer that holds many blocks in their place, `takeup pipe --to` or mbuffer: \
-                 each dd holds one block",
+                "try a buffer of many blocks in their place, `takeup pipe --to` or mbuffer: each \
+                 dd holds one block",
             );
         }
         found.add(lines, finding);

@@ -1,11 +1,18 @@
 //! What system calls say of how a program reads and writes.
 
+use std::collections::BTreeMap;
+
 use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
 use super::{Conclusions, span};
 use crate::piece::{Call, Piece, What};
 use crate::rules;
+
+/// Share of all calls from which on they are worth a sentence: programs read a few files to start.
+const WORTH: f64 = 0.1;
+/// Share of the writes that are synced from which on each one is said to be.
+const EACH: f64 = 0.95;
 
 /// How a program submits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,18 +59,41 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
             _ => None,
         })
         .collect();
-    let data: Vec<Data<'_>> =
-        calls.iter().enumerate().filter_map(|(at, _)| data(&calls, at)).collect();
-    synced(&data, found);
+    // The next call on the same file is known from the end.
+    let mut next: BTreeMap<Option<i64>, &str> = BTreeMap::new();
+    let mut data: Vec<Data<'_>> = Vec::new();
+    for (call, lines) in calls.into_iter().rev() {
+        let behind = next.insert(call.file, call.name.as_str());
+        data.extend(of_call(call, lines, behind));
+    }
+    data.reverse();
+    let is_worth = |count: usize| count as f64 >= data.len() as f64 * WORTH;
+    let has_synced = synced(&data, found);
     for way in [Way::Positioned, Way::Plain, Way::Aio, Way::Ring] {
-        let of_way: Vec<&Data<'_>> =
-            data.iter().filter(|it| it.way == way && !it.is_synced).collect();
-        one_at_a_time(way, &of_way, found);
+        let is_left = |it: &&Data<'_>| {
+            it.way == way && !(has_synced && it.is_write && way == Way::Positioned)
+        };
+        let of_way: Vec<&Data<'_>> = of_large_files(data.iter().filter(is_left).collect());
+        if is_worth(of_way.len()) {
+            one_at_a_time(way, &of_way, found);
+        }
     }
 }
 
-fn data<'a>(calls: &[(&'a Call, (u32, u32))], at: usize) -> Option<Data<'a>> {
-    let (call, lines) = calls[at];
+/// Without files of which little is read or written. Calls that name no size are all kept.
+fn of_large_files<'a, 'b>(data: Vec<&'a Data<'b>>) -> Vec<&'a Data<'b>> {
+    let mut of_file: BTreeMap<Option<i64>, u64> = BTreeMap::new();
+    for it in &data {
+        let bytes = of_file.entry(it.call.file).or_default();
+        *bytes = bytes.saturating_add(it.bytes.unwrap_or(0));
+    }
+    let all = of_file.values().fold(0, |all: u64, bytes| all.saturating_add(*bytes));
+    let is_large = |it: &&Data<'_>| of_file[&it.call.file] as f64 >= all as f64 * WORTH;
+    data.into_iter().filter(is_large).collect()
+}
+
+/// A call that moves data; `next` is the call behind it on its file.
+fn of_call<'a>(call: &'a Call, lines: (u32, u32), next: Option<&str>) -> Option<Data<'a>> {
     let (way, is_write) = match call.name.as_str() {
         "pread64" | "preadv" | "preadv2" => (Way::Positioned, false),
         "pwrite64" | "pwritev" | "pwritev2" => (Way::Positioned, true),
@@ -73,25 +103,26 @@ fn data<'a>(calls: &[(&'a Call, (u32, u32))], at: usize) -> Option<Data<'a>> {
         "io_uring_enter" => (Way::Ring, false),
         _ => return None,
     };
-    if call.result < 0 {
+    let moves = matches!(way, Way::Positioned | Way::Plain);
+    // The end of a file moves nothing.
+    if call.result < i64::from(moves) {
         return None;
     }
-    let moves = matches!(way, Way::Positioned | Way::Plain);
-    let next = calls[at + 1..].iter().find(|(next, _)| next.file == call.file);
-    let is_synced = is_write
-        && next.is_some_and(|(next, _)| matches!(next.name.as_str(), "fsync" | "fdatasync"));
+    let is_synced = is_write && matches!(next, Some("fsync" | "fdatasync"));
     let bytes = if moves { u64::try_from(call.result).ok() } else { None };
     Some(Data { call, lines, way, bytes, is_write, is_synced })
 }
 
-/// Writes that each wait for the medium.
-fn synced(data: &[Data<'_>], found: &mut Conclusions) {
+/// Writes that each wait for the medium; whether there are.
+fn synced(data: &[Data<'_>], found: &mut Conclusions) -> bool {
     let writes: Vec<&Data<'_>> =
         data.iter().filter(|it| it.is_write && it.way == Way::Positioned).collect();
     let mut sizes: Vec<u64> =
         writes.iter().filter(|it| it.is_synced).filter_map(|it| it.bytes).collect();
-    if sizes.is_empty() || writes.iter().any(|it| !it.is_synced) {
-        return;
+    // One may be cut off from its sync where the text ends.
+    let is_each = sizes.len() as f64 >= writes.len() as f64 * EACH;
+    if sizes.is_empty() || !is_each || (sizes.len() as f64) < data.len() as f64 * WORTH {
+        return false;
     }
     sizes.sort_unstable();
     sizes.dedup();
@@ -111,6 +142,7 @@ fn synced(data: &[Data<'_>], found: &mut Conclusions) {
         .with_action(action);
     finding.caveat = (writes.len() < 10).then(|| few(writes.len(), "write", "writes"));
     found.add(span(writes.iter().map(|it| it.lines)), finding);
+    true
 }
 
 fn few(count: usize, one: &str, many: &str) -> String {

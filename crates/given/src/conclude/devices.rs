@@ -4,7 +4,7 @@ use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
 use super::jobs::{Load, loads};
-use super::{Conclusions, span};
+use super::{COMPARED_MAX, Conclusions, span};
 use crate::piece::{DeviceRow, Piece, Requests, What};
 use crate::rules;
 
@@ -25,7 +25,17 @@ const ALL_OFFERED: f64 = 0.95;
 struct Table {
     device: String,
     mean: DeviceRow,
+    /// It may be of all the time since the machine was started.
+    is_since_start: bool,
     lines: (u32, u32),
+}
+
+impl Table {
+    fn caveat(&self) -> Option<String> {
+        let text = "one report: it may be of all the time since the machine was started; \
+                    `iostat -x 10 3` shows what is so now";
+        self.is_since_start.then(|| text.to_owned())
+    }
 }
 
 /// Returns the lines of the jobs whose requests these are.
@@ -46,18 +56,22 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) -> Vec<(u32, u
     used
 }
 
+/// One table for each device of a run of iostat. A run begins at a command, or with other columns.
 fn tables(pieces: &[Piece]) -> Vec<Table> {
     let mut tables: Vec<Vec<(&DeviceRow, (u32, u32))>> = Vec::new();
     let mut begins = 0;
     for piece in pieces {
         match &piece.what {
-            What::Columns | What::Command(_) => begins = tables.len(),
+            What::Command(_) => begins = tables.len(),
             What::Device(row) => {
-                let from = begins.min(tables.len());
-                let open = tables[from..].iter_mut().find(|rows| rows[0].0.device == row.device);
-                match open {
+                let of_device = |rows: &&mut Vec<(&DeviceRow, (u32, u32))>| {
+                    rows.first().is_some_and(|(first, _)| first.device == row.device)
+                };
+                let has_room = tables.len() < COMPARED_MAX;
+                match tables.iter_mut().skip(begins).find(of_device) {
                     Some(rows) => rows.push((row, piece.lines)),
-                    None => tables.push(vec![(row, piece.lines)]),
+                    None if has_room => tables.push(vec![(row, piece.lines)]),
+                    None => {}
                 }
             }
             _ => {}
@@ -66,8 +80,11 @@ fn tables(pieces: &[Piece]) -> Vec<Table> {
     tables.iter().filter_map(|rows| busy(rows)).collect()
 }
 
-/// The mean of the busy rows.
+/// The mean of the busy rows. The first report of iostat is of the time since the machine was
+/// started, so it counts only if it is the only one.
 fn busy(rows: &[(&DeviceRow, (u32, u32))]) -> Option<Table> {
+    let is_since_start = rows.len() == 1;
+    let rows = if is_since_start { rows } else { &rows[1..] };
     let most = rows.iter().map(|(row, _)| row.bytes_per_second()).fold(0.0, f64::max);
     let busy: Vec<&DeviceRow> = rows
         .iter()
@@ -85,6 +102,7 @@ fn busy(rows: &[(&DeviceRow, (u32, u32))]) -> Option<Table> {
     let all_told = busy.iter().all(|row| row.in_flight.is_some());
     Some(Table {
         device: first.device.clone(),
+        is_since_start,
         mean: DeviceRow {
             device: first.device.clone(),
             reads: requests(|row| &row.reads),
@@ -134,11 +152,12 @@ fn merged(table: &Table, found: &mut Conclusions) {
         let percent = requests.merged_percent;
         let what = format!("{percent:.0} % of the {name} of {} are merged", table.device);
         let why = format!("requests of {} become {}", named(made), named(mean));
-        let finding = Finding::new(&rules::MERGED, Certainty::Measured, what)
+        let mut finding = Finding::new(&rules::MERGED, Certainty::Measured, what)
             .because(why)
             .with_number("share merged", percent / 100.0, Unit::Share)
             .with_number("size before", made, Unit::Bytes)
             .with_number("size after", mean, Unit::Bytes);
+        finding.caveat = table.caveat();
         found.add(table.lines, finding);
     }
 }

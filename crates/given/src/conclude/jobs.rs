@@ -3,7 +3,7 @@
 use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
-use super::{Conclusions, span};
+use super::{COMPARED_MAX, Conclusions, span};
 use crate::piece::{Job, Piece, What};
 use crate::rules;
 
@@ -56,7 +56,7 @@ fn offered(load: &Load, offers: u64) -> Finding {
             "{} each second, each for {} in the mean: more of them may bring more, or only wait \
              longer",
             format::count(rate as u64),
-            format::duration(in_flight / rate)
+            latency(in_flight / rate)
         );
         let more = load.job.depth.unwrap_or(1).saturating_mul(2);
         Finding::new(&rules::OFFERED, Certainty::Inferred, what)
@@ -76,6 +76,11 @@ fn offered(load: &Load, offers: u64) -> Finding {
         Finding::new(&rules::OFFERED, Certainty::Told, what).because(why)
     };
     finding.with_number("offered", offers as f64, Unit::Count)
+}
+
+fn latency(seconds: f64) -> String {
+    let is_short = seconds < 0.01;
+    if is_short { format!("{:.2} ms", seconds * 1e3) } else { format::duration(seconds) }
 }
 
 /// Values of a file of jobs come one by one; the output of fio begins a new job.
@@ -125,5 +130,6 @@ pub(super) fn loads(pieces: &[Piece]) -> Vec<Load> {
             _ => is_open = false,
         }
     }
+    loads.truncate(COMPARED_MAX);
     loads
 }

@@ -71,3 +71,26 @@ fn a_write_that_is_not_synced_is_not_called_so() {
     let other = "fdatasync(4) = 0\n";
     assert!(shown(&[write, other].concat()).iter().all(|it| it.0 != "given.sync-each"));
 }
+
+/// Many hours of backups merge well; that says nothing of now.
+#[test]
+fn the_first_report_of_iostat_is_not_of_now() {
+    let columns = "Device r/s rkB/s rrqm/s w/s wkB/s wrqm/s aqu-sz %util\n";
+    let since_start = "sda 0.0 0.0 0.0 100.0 40000.0 900.0 0.1 5.0\n";
+    let now = "sda 0.0 0.0 0.0 1000.0 4000.0 0.0 0.1 50.0\n";
+    let found = shown(&[columns, since_start].concat());
+    assert_eq!(found[0].0, "given.merged");
+    assert!(found[0].1.caveat.as_ref().unwrap().contains("since the machine was started"));
+    assert_eq!(shown(&[columns, since_start, columns, now, columns, now].concat()), []);
+    let later = shown(&["# iostat -xk 1\n", columns, now, since_start, since_start].concat());
+    assert_eq!((later.len(), &later[0].1.caveat), (1, &None));
+}
+
+/// A program reads libraries before it works.
+#[test]
+fn few_calls_among_many_are_not_mentioned() {
+    let many = "write(1, \"\"..., 65536) = 65536\n".repeat(40);
+    let found = shown(&format!("pread64(3, \"\"..., 784, 64) = 784\n{many}read(0, \"\", 9) = 0\n"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].1.what.starts_with("requests of 64 KiB one at a time, by sync"), "{found:?}");
+}
