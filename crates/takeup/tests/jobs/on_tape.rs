@@ -323,16 +323,15 @@ fn the_tape_comes_out_after_it_was_read_back() {
     fs::write(site.place.path("home").join("file"), noise(1, 100_000)).unwrap();
     let answer = site.place.job(&[], 0);
     assert_eq!(answer["verified"][0]["sound"], true, "{answer:#}");
-    let loaded = || fs::read_to_string(site.drive.path().join("medium")).unwrap();
-    assert_eq!(loaded(), "", "the drive is empty");
-    // It is the changer's turn, and that tape comes out, too.
-    let answer = site.place.job(&[], 0);
-    assert_eq!(answer["verified"][0]["sound"], true, "{answer:#}");
-    assert_eq!(loaded(), "");
+    let is_empty = || {
+        let listed = site.place.run(&["list", site.drive.tape().to_str().unwrap(), "--sets"]);
+        String::from_utf8(listed.stderr).unwrap().contains("no medium in the drive")
+    };
+    assert!(is_empty());
     // A run that writes nothing leaves it where it is.
     site.load(1);
     let text = fs::read_to_string(site.place.path("takeup.toml")).unwrap();
     fs::write(site.place.path("takeup.toml"), text + "hooks.before = 'false'\n").unwrap();
     site.place.job(&[], 1);
-    assert_eq!(loaded().trim(), site.cartridge(1).to_str().unwrap());
+    assert!(!is_empty());
 }
