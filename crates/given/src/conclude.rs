@@ -12,7 +12,7 @@ mod summaries;
 
 use base::finding::Finding;
 
-use crate::piece::{Piece, What};
+use crate::piece::{Command, Piece, What};
 
 /// Something that the text shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +71,7 @@ fn span(lines: impl IntoIterator<Item = (u32, u32)>) -> (u32, u32) {
 /// A command that was timed, or whose `dd` said how long it took.
 #[derive(Clone, Copy)]
 struct Run<'a> {
-    command: &'a crate::piece::Command,
+    command: &'a Command,
     seconds: f64,
     bytes: Option<u64>,
     /// Processor time, if it is known.
@@ -79,52 +79,67 @@ struct Run<'a> {
     /// Of which drive it is: limits were printed so many times before.
     drive: usize,
     lines: (u32, u32),
+    /// There are two results, and one command.
+    is_doubtful: bool,
 }
 
 /// Most runs of commands, and most tables, that are compared with each other.
 const COMPARED_MAX: usize = 2000;
 
-/// The runs of a text. A result is that of the command before it.
+/// The runs of a text. A result is that of the command before it, if both were quoted equally often;
+/// a second result of the same size is that of a command that was not sent.
 fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
-    let mut open: Option<(&crate::piece::Command, (u32, u32))> = None;
+    let mut open: Option<(&Command, &Piece)> = None;
     let (mut drive, mut has_run) = (0, false);
     for piece in pieces {
         match &piece.what {
-            What::Command(command) => open = Some((command, piece.lines)),
+            What::Command(command) => open = Some((command, piece)),
             What::BlockLimits { .. } => {
                 // Two programs may tell of the same drive.
                 drive += usize::from(std::mem::take(&mut has_run));
             }
             What::Copied(_) | What::Timed(_) => {
-                let Some((command, lines)) = open else { continue };
-                let lines = span([lines, piece.lines]);
-                let (seconds, bytes, processor_seconds) = match &piece.what {
-                    What::Copied(copied) => (copied.seconds, Some(copied.bytes), None),
-                    What::Timed(timed) => {
-                        (timed.elapsed, None, timed.user.zip(timed.system).map(|(a, b)| a + b))
-                    }
-                    _ => continue,
-                };
+                let of_command = open.filter(|(_, it)| it.quoted == piece.quoted);
+                let Some((command, from)) = of_command else { continue };
+                let result = result_of(command, drive, span([from.lines, piece.lines]), piece);
                 has_run = true;
-                match runs.last_mut().filter(|last| last.lines.0 == lines.0) {
-                    // `time dd`: the times of dd are those of the transfer. Anything more is of a
-                    // command that was not sent.
-                    Some(last) if last.bytes.is_none() && bytes.is_some() => {
-                        *last = Run { seconds, bytes, lines, ..*last };
-                    }
-                    Some(_) => {}
-                    None => {
-                        runs.push(Run { command, seconds, bytes, processor_seconds, drive, lines });
-                    }
+                match runs.last_mut().filter(|last| last.lines.0 == result.lines.0) {
+                    None => runs.push(result),
+                    Some(last) => last.take(result),
                 }
             }
             _ => {}
         }
     }
-    runs.retain(|run| run.seconds > 0.0);
+    runs.retain(|run| run.seconds > 0.0 && !run.is_doubtful);
     runs.truncate(COMPARED_MAX);
     runs
+}
+
+fn result_of<'a>(command: &'a Command, drive: usize, lines: (u32, u32), piece: &Piece) -> Run<'a> {
+    let (seconds, bytes, processor_seconds) = match &piece.what {
+        What::Copied(copied) => (copied.seconds, Some(copied.bytes), None),
+        What::Timed(timed) => {
+            (timed.elapsed, None, timed.user.zip(timed.system).map(|(a, b)| a + b))
+        }
+        _ => (0.0, None, None),
+    };
+    Run { command, seconds, bytes, processor_seconds, drive, lines, is_doubtful: false }
+}
+
+impl<'a> Run<'a> {
+    /// Another result behind the same command.
+    fn take(&mut self, other: Run<'a>) {
+        match (self.bytes, other.bytes) {
+            // `time dd`: the times of dd are those of the transfer.
+            (None, Some(_)) => *self = Run { processor_seconds: self.processor_seconds, ..other },
+            (Some(_), None) => {}
+            // dd prints how far it is, and its end last.
+            (Some(before), Some(after)) if after > before => *self = other,
+            _ => self.is_doubtful = true,
+        }
+    }
 }
 
 #[cfg(test)]

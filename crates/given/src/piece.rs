@@ -5,6 +5,10 @@
 pub struct Piece {
     /// First and last line of it, from 1.
     pub lines: (u32, u32),
+    /// How often a mail has quoted it.
+    pub quoted: u32,
+    /// Lines that are not known stand between it and the piece before.
+    pub after_text: bool,
     pub what: What,
 }
 
@@ -21,7 +25,14 @@ pub enum What {
     Columns,
     /// A row of `iostat -x`.
     Device(Box<DeviceRow>),
-    /// The line of fio that begins a group of jobs, or values of a file of jobs.
+    /// A section of a file of jobs.
+    Section {
+        /// Its values are those of all jobs.
+        is_global: bool,
+    },
+    /// A value of a file of jobs.
+    JobValue(Job),
+    /// The line of fio that begins the output of a job.
     Job(Job),
     /// How many processes or threads fio starts.
     Processes(u64),
@@ -31,6 +42,8 @@ pub enum What {
     MeanLatency(f64),
     /// A system call.
     Call(Call),
+    /// A call that moves data was interrupted by one of another thread.
+    Overlapped,
     /// Block limits of a tape drive.
     BlockLimits {
         /// Largest block.
@@ -52,9 +65,10 @@ impl What {
             What::Copied(_) => "dd",
             What::Timed(_) => "time",
             What::Columns | What::Device(_) => "iostat -x",
+            What::Section { .. } | What::JobValue(_) => "a job file of fio",
             What::Job(_) => "a job of fio",
             What::Processes(_) | What::Direction(_) | What::MeanLatency(_) => "fio",
-            What::Call(_) => "strace",
+            What::Call(_) | What::Overlapped => "strace",
             What::BlockLimits { .. } => "limits of a tape drive",
             What::Setting(_) => "a setting",
             What::Summary(_) => "a backup's summary",
@@ -68,7 +82,10 @@ impl What {
 pub struct Command {
     /// Without prompt, `time` and the shell that runs it.
     pub line: String,
+    /// Empty if it is more than one pipeline.
     pub stages: Vec<String>,
+    /// The prompt, which tells machines apart.
+    pub prompt: String,
 }
 
 /// `N bytes copied`.
@@ -153,6 +170,8 @@ pub struct DirectionRate {
 /// A system call that moves data, waits for them, or does neither.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
+    /// The process, if it is told.
+    pub process: Option<u32>,
     pub name: String,
     /// The file descriptor, if it is the first argument.
     pub file: Option<i64>,
@@ -181,6 +200,8 @@ pub enum SummaryLine {
         /// The same if the unit counts in powers of 1024.
         binary_bytes: f64,
     },
+    /// Of something else, so that nobody knows what a rate is of.
+    OtherSize,
     Seconds(f64),
     /// As printed, likewise.
     Rate {

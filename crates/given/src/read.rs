@@ -45,7 +45,7 @@ pub struct Refused {
 enum Met {
     /// Nothing of its own.
     Nothing,
-    /// It begins like its own; the reason if it stays so.
+    /// It begins like its own; the reason if it stays so, or nothing if that is no matter.
     Begun(String),
     Whole(What),
 }
@@ -68,18 +68,26 @@ struct Before {
     asked: Option<(String, String)>,
     /// The text is in a file of jobs.
     in_job_file: bool,
-    /// `real` of bash's `time`, whose other lines follow.
-    real: Option<f64>,
+    /// The line before was the head of numbers of the processors.
+    processors: bool,
+    /// Lines that are not known came since the last piece.
+    has_text: bool,
+}
+
+/// A line as it was printed.
+struct Line {
+    text: String,
+    quoted: u32,
 }
 
 /// Reads a text. Longer ones than [`TEXT_BYTES_MAX`] are cut there.
 pub fn read(text: &str) -> Read {
-    let lines: Vec<String> = text.lines().map(cleaned).collect();
+    let lines: Vec<Line> = text.lines().map(cleaned).collect();
     let mut read = Read::default();
     let mut before = Before::default();
     let mut at = 0;
     while at < lines.len() {
-        if lines[at].trim().is_empty() {
+        if lines[at].text.trim().is_empty() {
             at += 1;
             continue;
         }
@@ -93,11 +101,12 @@ pub fn read(text: &str) -> Read {
 
 impl Read {
     /// A number at the end of a text may have lost digits, and a word letters.
-    fn doubt_the_end(&mut self, lines: &[String]) {
+    fn doubt_the_end(&mut self, lines: &[Line]) {
         let last = u32::try_from(lines.len()).unwrap_or(u32::MAX);
-        let ends_in_digit = lines.last().is_some_and(|it| it.ends_with(|it: char| it.is_numeric()));
+        let ends_in_digit =
+            lines.last().is_some_and(|it| it.text.ends_with(|it: char| it.is_numeric()));
         let is_doubtful = |piece: &mut Piece| {
-            piece.lines.1 == last && (ends_in_digit || matches!(piece.what, What::Job(_)))
+            piece.lines.1 == last && (ends_in_digit || matches!(piece.what, What::JobValue(_)))
         };
         if self.pieces.pop_if(is_doubtful).is_some() {
             let why = "the text ends in this value, which may be cut: end it with a new line";
@@ -106,21 +115,26 @@ impl Read {
     }
 
     /// Reads what begins at the first of these lines; how many it takes.
-    fn one(&mut self, lines: &[String], at: usize, before: &mut Before) -> usize {
+    fn one(&mut self, lines: &[Line], at: usize, before: &mut Before) -> usize {
         let line_of = |at: usize| u32::try_from(at + 1).unwrap_or(u32::MAX);
-        let mut text = lines[0].clone();
+        let mut text = lines[0].text.clone();
         let mut why = None;
         for taken in 1..=WRAPPED_MAX.min(lines.len()) {
             if taken > 1 {
-                if lines[taken - 1].trim().is_empty() {
+                let next = &lines[taken - 1];
+                if !goes_on(next, &lines[0], before) {
                     break;
                 }
-                text = format!("{text} {}", lines[taken - 1].trim_start());
+                text = format!("{text} {}", next.text.trim_start());
             }
             match recognised(&text, before) {
                 Met::Whole(What::Passed) => return taken,
                 Met::Whole(what) => {
-                    self.pieces.push(Piece { lines: (line_of(at), line_of(at + taken - 1)), what });
+                    let lines_of_it = (line_of(at), line_of(at + taken - 1));
+                    let after_text = std::mem::take(&mut before.has_text);
+                    let quoted = lines[0].quoted;
+                    let piece = Piece { lines: lines_of_it, quoted, after_text, what };
+                    self.pieces.push(piece);
                     return taken;
                 }
                 Met::Begun(reason) => {
@@ -129,7 +143,8 @@ impl Read {
                 Met::Nothing => break,
             }
         }
-        match why {
+        before.has_text |= text.contains(char::is_alphanumeric);
+        match why.filter(|why| !why.is_empty()) {
             Some(why) if self.refused.len() < REFUSED_MAX => {
                 self.refused.push(Refused { line: line_of(at), why });
             }
@@ -137,6 +152,12 @@ impl Read {
         }
         1
     }
+}
+
+/// Whether a line can be the rest of the one before: it is nothing by itself.
+fn goes_on(next: &Line, first: &Line, before: &Before) -> bool {
+    let is_text = !next.text.trim().is_empty() && next.quoted == first.quoted;
+    is_text && matches!(recognised(&next.text, &mut before.clone()), Met::Nothing)
 }
 
 /// What a line is. The first reader to whom it says something decides.
@@ -161,7 +182,7 @@ fn recognised(text: &str, before: &mut Before) -> Met {
 }
 
 /// A line without what a terminal or a mail adds: colours, marks of quoting.
-fn cleaned(line: &str) -> String {
+fn cleaned(line: &str) -> Line {
     let mut plain = String::with_capacity(line.len());
     let mut letters = line.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -172,17 +193,20 @@ fn cleaned(line: &str) -> String {
                 letters.next();
             }
             '\u{a0}' | '\u{202f}' => plain.push(' '),
-            '\t' => plain.push('\t'),
+            // A program that overwrites its line has printed all of them.
+            '\t' | '\r' => plain.push(letter),
             letter if letter.is_control() => {}
             letter => plain.push(letter),
         }
     }
-    let mut rest = plain.as_str();
-    // A mark of quoting stands in front; a sign that belongs to a command has no blank behind it.
-    while let Some(quoted) = rest.trim_start().strip_prefix("> ") {
-        rest = quoted;
+    let plain = plain.trim_end();
+    let plain = plain.rsplit('\r').next().unwrap_or(plain);
+    let (mut rest, mut quoted) = (plain, 0);
+    while let Some(inner) = rest.trim_start().strip_prefix('>') {
+        rest = inner.strip_prefix(' ').unwrap_or(inner);
+        quoted += 1;
     }
-    rest.trim_end().to_owned()
+    Line { text: rest.trim_end().to_owned(), quoted }
 }
 
 #[cfg(test)]

@@ -60,9 +60,9 @@ fn double_buffering() {
     assert_shown(
         &found,
         &[
-            "two dd in front of it save 56.7 s, 29 % of what /dev/tape costs",
-            "one dd in front of it costs 1 min 08 s",
-            "to /dev/null the processor is the limit",
+            "two dd obs=512k in front of it save 56.7 s, 29 % of what /dev/tape costs",
+            "one dd obs=512k in front of it costs 1 min 08 s",
+            "to /dev/null the pipeline keeps a processor busy",
         ],
     );
 }
@@ -101,9 +101,12 @@ fn requests_of_a_device_with_the_job() {
             "whether it takes more is not known",
         ],
     );
-    assert!(found.missing.iter().any(|it| it.command.contains("--iodepth=16")), "{found:?}");
+    assert!(found.missing.iter().any(|it| it.command.contains("with iodepth=16")), "{found:?}");
     let found = of(&["randrw-8m.fio.txt", "randrw-8m.iostat.txt"]);
-    assert_shown(&found, &["8 MiB are split at 1280 KiB", "of 384 offered"]);
+    assert_shown(
+        &found,
+        &["8 MiB are split at 1280 KiB", "the job offers 384 requests at once", "8.6 whole ones"],
+    );
     // A job that stands before other requests says nothing of them.
     let found = of(&["randrw-8m.fio.txt", "rw-8k.iostat.txt"]);
     assert!(found.conclusions.iter().all(|it| it.finding.rule != "given.split"), "{found:?}");

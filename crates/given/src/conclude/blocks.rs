@@ -11,6 +11,10 @@ use crate::rules;
 const ENOUGH: f64 = 1.05;
 /// Rates of a drive with different sources that differ by this are not chance.
 const OTHER_SOURCE: f64 = 1.2;
+/// A shorter run may be all in the buffer of the drive.
+const LONG_SECONDS: f64 = 10.0;
+/// Most runs that are compared with each other.
+const TRIALS_MAX: usize = 200;
 /// Blocks of tar's own, and of dd's.
 const TAR_BYTES: u64 = 10_240;
 const DD_BYTES: u64 = 512;
@@ -19,9 +23,12 @@ const DD_BYTES: u64 = 512;
 struct Trial<'a> {
     run: Run<'a>,
     program: &'static str,
+    /// All words but those of the block.
     source: String,
     target: String,
     block_bytes: u64,
+    /// What people call the source.
+    name: String,
 }
 
 impl Trial<'_> {
@@ -37,7 +44,14 @@ impl Trial<'_> {
     fn option(&self) -> String {
         match self.program {
             "tar" => format!("-b {}", self.block_bytes / 512),
-            _ => format!("bs={}k", self.block_bytes / 1024),
+            _ => {
+                let (mib, kib) = (1 << 20, 1 << 10);
+                match self.block_bytes {
+                    bytes if bytes.is_multiple_of(mib) => format!("bs={}M", bytes / mib),
+                    bytes if bytes.is_multiple_of(kib) => format!("bs={}k", bytes / kib),
+                    bytes => format!("bs={bytes}"),
+                }
+            }
         }
     }
 
@@ -45,6 +59,7 @@ impl Trial<'_> {
         self.program == other.program
             && self.source == other.source
             && self.target == other.target
+            && self.run.command.prompt == other.run.command.prompt
             && self.run.drive == other.run.drive
             && self.run.bytes == other.run.bytes
     }
@@ -65,49 +80,92 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
     of_sources(&groups, found);
 }
 
+/// What a run wrote, and how.
+struct Words {
+    block_bytes: u64,
+    source: String,
+    target: String,
+    name: String,
+}
+
 /// The only stage of a run, where it is `dd` or a `tar` that writes.
 fn trial<'a>(run: &Run<'a>) -> Option<Trial<'a>> {
     let [stage] = &run.command.stages[..] else { return None };
     let words: Vec<&str> = stage.split_whitespace().collect();
-    let (program, (block_bytes, source, target)) = match words.first()?.rsplit('/').next()? {
+    let (program, words) = match words.first()?.rsplit('/').next()? {
         "dd" => ("dd", of_dd(&words[1..])?),
-        "tar" => ("tar", of_tar(&words[1..])?),
+        "tar" | "gtar" => ("tar", of_tar(&words[1..])?),
         _ => return None,
     };
-    Some(Trial { run: *run, program, source, target, block_bytes })
+    let Words { block_bytes, source, target, name } = words;
+    Some(Trial { run: *run, program, source, target, block_bytes, name })
 }
 
-fn of_dd(words: &[&str]) -> Option<(u64, String, String)> {
+fn of_dd(words: &[&str]) -> Option<Words> {
     let of = |name: &str| words.iter().find_map(|word| word.strip_prefix(name));
-    let block = match of("obs=").or_else(|| of("bs=")) {
+    let block_bytes = match of("obs=").or_else(|| of("bs=")) {
         Some(text) => bytes_of(text)?,
         None => DD_BYTES,
     };
-    Some((block, of("if=")?.to_owned(), of("of=")?.to_owned()))
+    // How many blocks, and how progress is shown, is no matter: the bytes are compared.
+    let is_left = |word: &&&str| {
+        !["bs=", "obs=", "ibs=", "count=", "status="].iter().any(|it| word.starts_with(it))
+    };
+    let mut left: Vec<&str> = words.iter().filter(is_left).copied().collect();
+    left.sort_unstable();
+    let (name, target) = (of("if=")?.to_owned(), of("of=")?.to_owned());
+    Some(Words { block_bytes, source: left.join(" "), target, name })
 }
 
-/// `cf TARGET SOURCE... -b 128`, in any order.
-fn of_tar(words: &[&str]) -> Option<(u64, String, String)> {
-    let (mut block, mut target, mut rest) = (TAR_BYTES, None, Vec::new());
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
-        at += 1;
-        let letters = word.strip_prefix('-').or((at == 1).then_some(*word));
-        match letters {
-            Some(letters) if letters.ends_with('f') && !letters.starts_with('-') => {
-                target = Some((*words.get(at)?).to_owned());
-                at += 1;
-                rest.push(*word);
+/// `cf TARGET SOURCE...`, `-b 128`, `-cbf 128 TARGET`, in any order.
+fn of_tar(words: &[&str]) -> Option<Words> {
+    let (mut block, mut target, mut rest, mut makes) =
+        (TAR_BYTES, None, Vec::<String>::new(), false);
+    let mut words = words.iter().enumerate();
+    while let Some((at, word)) = words.next() {
+        if let Some(factor) = word.strip_prefix("--blocking-factor=") {
+            block = factor.parse::<u64>().ok()?.checked_mul(512)?;
+            continue;
+        }
+        let letters = match word.strip_prefix('-') {
+            Some(long) if long.starts_with('-') => None,
+            Some(letters) => Some(letters),
+            None => (at == 0).then_some(*word),
+        };
+        let Some(letters) = letters else {
+            rest.push((*word).to_owned());
+            continue;
+        };
+        makes |= letters.starts_with('c');
+        let mut letters = letters.chars();
+        while let Some(letter) = letters.next() {
+            // What is behind a letter in its word is its value, in the style with a dash.
+            let mut value = || {
+                let inside = letters.as_str();
+                let is_inside = word.starts_with('-') && !inside.is_empty();
+                if is_inside && letter == 'b' && inside.starts_with(|it: char| it.is_ascii_digit())
+                {
+                    letters = "".chars();
+                    return Some(inside);
+                }
+                words.next().map(|(_, word)| *word)
+            };
+            match letter {
+                'f' => target = Some(value()?.to_owned()),
+                'b' => block = value()?.parse::<u64>().ok()?.checked_mul(512)?,
+                'C' | 'T' | 'X' | 'I' | 'g' => rest.push(value()?.to_owned()),
+                _ => {}
             }
-            Some("b") => {
-                block = words.get(at)?.parse::<u64>().ok()?.checked_mul(512)?;
-                at += 1;
-            }
-            _ => rest.push(*word),
+        }
+        // Only what says the block differs between trials.
+        let without = word.trim_end_matches(|it: char| it.is_ascii_digit()).replace('b', "");
+        if !matches!(without.as_str(), "" | "-") {
+            rest.push(without);
         }
     }
-    let makes = rest.iter().any(|it| it.trim_start_matches('-').starts_with('c'));
-    makes.then_some((block, rest.join(" "), target?))
+    let source = rest.join(" ");
+    let target = target.filter(|_| makes)?;
+    Some(Words { block_bytes: block, source, name: target.clone(), target })
 }
 
 /// A size as dd has it.
@@ -144,7 +202,7 @@ fn of_group(group: &[Trial<'_>], found: &mut Conclusions) {
     let Some(at) = sizes.iter().position(|it| it.1 <= best * ENOUGH) else { return };
     let (enough, seconds, trial) = sizes[at];
     let size = format::binary_size(enough);
-    let subject = if trial.program == "dd" { &trial.source } else { &trial.target };
+    let subject = &trial.name;
     let what = if enough == most {
         format!("blocks of {size} were the fastest for {subject}: {}", trial.speed())
     } else {
@@ -162,6 +220,9 @@ fn of_group(group: &[Trial<'_>], found: &mut Conclusions) {
         bounds.push("larger blocks were not tried".to_owned());
     } else {
         bounds.push(format!("up to {} no other was 5 % faster", format::binary_size(most)));
+    }
+    if !is_tape(&trial.target) {
+        bounds.push("what the page cache held or took is not known".to_owned());
     }
     if group.len() == sizes.len() {
         bounds.push("one run of each, so how far runs scatter is not known".to_owned());
@@ -191,33 +252,43 @@ fn verb(trial: &Trial<'_>) -> &'static str {
     if trial.rate().is_some() { "gives" } else { "takes" }
 }
 
-/// One drive takes some data faster than others.
+/// One drive takes some data faster than others, in blocks of one size.
 fn of_sources(groups: &[Vec<Trial<'_>>], found: &mut Conclusions) {
-    let of_tape = groups.iter().filter(|group| is_tape(&group[0].target));
-    let mut rates: Vec<(f64, &Trial<'_>)> = of_tape
-        .filter_map(|group| {
-            let rates = group.iter().filter_map(|trial| Some((trial.rate()?, trial)));
-            rates.max_by(|a, b| a.0.total_cmp(&b.0))
-        })
+    let trials: Vec<&Trial<'_>> = groups
+        .iter()
+        .flatten()
+        .filter(|it| is_tape(&it.target) && it.program == "dd" && it.run.seconds >= LONG_SECONDS)
+        .take(TRIALS_MAX)
         .collect();
-    rates.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let [(slow_rate, slow), .., (fast_rate, fast)] = rates[..] else { return };
-    let is_one_drive = slow.target == fast.target && slow.run.drive == fast.run.drive;
-    if !is_one_drive || slow.source == fast.source || fast_rate < slow_rate * OTHER_SOURCE {
+    let pairs = trials.iter().flat_map(|slow| trials.iter().map(move |fast| (*slow, *fast)));
+    let is_pair = |(slow, fast): &(&Trial<'_>, &Trial<'_>)| {
+        slow.name != fast.name
+            && slow.target == fast.target
+            && slow.block_bytes == fast.block_bytes
+            && slow.run.drive == fast.run.drive
+            && slow.run.command.prompt == fast.run.command.prompt
+    };
+    let times = |(slow, fast): &(&Trial<'_>, &Trial<'_>)| {
+        fast.rate().zip(slow.rate()).map_or(0.0, |(fast, slow)| fast / slow)
+    };
+    let is_other = |pair: &(&Trial<'_>, &Trial<'_>)| is_pair(pair) && times(pair) >= OTHER_SOURCE;
+    // In small blocks the drive waits for both.
+    let Some((slow, fast)) = pairs.filter(is_other).max_by_key(|(slow, _)| slow.block_bytes) else {
         return;
-    }
-    let what = format!("the drive most likely compresses {}", fast.source);
+    };
+    let what = format!("the drive most likely compresses {}", fast.name);
     let why = format!(
-        "it takes it at {}, and {} at {}",
-        format::rate(fast_rate),
-        slow.source,
-        format::rate(slow_rate)
+        "it takes it at {}, and {} at {}, both in blocks of {}",
+        fast.speed(),
+        slow.name,
+        slow.speed(),
+        format::binary_size(fast.block_bytes)
     );
     let mut finding = Finding::new(&rules::COMPRESSES, Certainty::Inferred, what)
         .because(why)
-        .with_number("times as fast", fast_rate / slow_rate, Unit::Ratio);
+        .with_number("times as fast", times(&(slow, fast)), Unit::Ratio);
     finding.caveat =
-        Some(format!("or {} is read more slowly: its own rate was not measured", slow.source));
+        Some(format!("or {} is read more slowly: its own rate was not measured", slow.name));
     let finding = finding.with_action("choose the block size with data like those you will store");
     found.add(span([slow.run.lines, fast.run.lines]), finding);
 }

@@ -19,6 +19,8 @@ struct Variant<'a> {
     target: String,
     /// Stages of `dd` behind it.
     buffers: usize,
+    /// Their block size, as it was typed.
+    block: String,
 }
 
 pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
@@ -29,8 +31,11 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
         if is_done[at] {
             continue;
         }
-        let same: Vec<usize> =
-            (at..variants.len()).filter(|it| variants[*it].body == variants[at].body).collect();
+        let is_same = |it: &usize| {
+            let (one, other) = (&variants[at], &variants[*it]);
+            one.body == other.body && one.run.command.prompt == other.run.command.prompt
+        };
+        let same: Vec<usize> = (at..variants.len()).filter(is_same).collect();
         same.iter().for_each(|it| is_done[*it] = true);
         let group: Vec<&Variant<'_>> = same.iter().map(|it| &variants[*it]).collect();
         of_group(&group, found);
@@ -39,13 +44,15 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
 
 fn variant<'a>(run: &Run<'a>) -> Option<Variant<'a>> {
     let mut body = run.command.stages.clone();
-    let (mut buffers, mut target) = (0, None);
+    let (mut buffers, mut target, mut block) = (0, None, String::new());
     while let Some(words) = body.last().map(|it| it.split_whitespace().collect::<Vec<_>>()) {
         if words.first() != Some(&"dd") || words.iter().any(|word| word.starts_with("if=")) {
             break;
         }
         let to = words.iter().find_map(|word| word.strip_prefix("of="));
         target = target.or(to.map(str::to_owned));
+        let is_block = |word: &&&str| word.starts_with("bs=") || word.starts_with("obs=");
+        block = words.iter().find(is_block).map_or(block, |word| format!(" {word}"));
         buffers += 1;
         body.pop();
     }
@@ -55,7 +62,7 @@ fn variant<'a>(run: &Run<'a>) -> Option<Variant<'a>> {
         target = Some(to.trim_start_matches('>').trim().to_owned());
         *body.last_mut()? = command.to_owned();
     }
-    (body.len() > 1).then_some(Variant { run: *run, body, target: target?, buffers })
+    (body.len() > 1).then_some(Variant { run: *run, body, target: target?, buffers, block })
 }
 
 fn of_group(group: &[&Variant<'_>], found: &mut Conclusions) {
@@ -74,13 +81,18 @@ fn of_group(group: &[&Variant<'_>], found: &mut Conclusions) {
     let cost = nowhere.map(|it| first - it.run.seconds).filter(|cost| *cost > 0.0);
     for variant in buffered {
         let saved = first - variant.run.seconds;
-        let name = match (variant.buffers, saved > 0.0) {
-            (1, true) => "one dd in front of it saves".to_owned(),
-            (1, false) => "one dd in front of it costs".to_owned(),
-            (2, true) => "two dd in front of it save".to_owned(),
-            (count, true) => format!("{count} dd in front of it save"),
-            (count, false) => format!("{count} dd in front of it cost"),
+        let count = match variant.buffers {
+            1 => "one".to_owned(),
+            2 => "two".to_owned(),
+            count => count.to_string(),
         };
+        let verb = match (saved > 0.0, variant.buffers) {
+            (true, 1) => "saves",
+            (true, _) => "save",
+            (false, 1) => "costs",
+            (false, _) => "cost",
+        };
+        let name = format!("{count} dd{} in front of it {verb}", variant.block);
         let mut what = format!("{target}: {name} {}", format::duration(saved.abs()));
         let share = cost.map(|cost| saved / cost);
         if let Some(share) = share.filter(|share| *share > 0.0) {
@@ -116,7 +128,7 @@ fn of_processor(nowhere: &Variant<'_>, found: &mut Conclusions) {
     if share < BUSY {
         return;
     }
-    let what = "to /dev/null the processor is the limit of the pipeline";
+    let what = "to /dev/null the pipeline keeps a processor busy";
     let why = format!(
         "{} of processor time in {}",
         format::duration(processor),

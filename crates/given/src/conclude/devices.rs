@@ -18,8 +18,14 @@ const UNMERGED_PERCENT: f64 = 1.0;
 const SAME: f64 = 0.03;
 /// From this share of the time on a device counts as busy, in per cent.
 const BUSY_PERCENT: f64 = 90.0;
+/// Below this share nothing is said of its requests.
+const IDLE_PERCENT: f64 = 5.0;
+/// Share of the requests that go in the direction of a job that reads or writes only.
+const ONE_WAY: f64 = 0.9;
 /// A device has all that a job offers from this share of it on.
 const ALL_OFFERED: f64 = 0.95;
+/// More than it offers are not all of it.
+const MORE_THAN_OFFERED: f64 = 1.05;
 
 /// The busy rows of a device in a table.
 struct Table {
@@ -44,47 +50,75 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) -> Vec<(u32, u
     let tables = tables(pieces);
     let loads = loads(pieces);
     for table in &tables {
-        let limit = setting(pieces, &table.device, "max_sectors_kb");
+        if table.mean.busy_percent < IDLE_PERCENT {
+            continue;
+        }
+        let limit = setting(pieces, table, "max_sectors_kb").and_then(kibibytes);
         let load = loads.iter().rfind(|load| fits(load, &table.mean, limit));
         merged(table, found);
         as_made(table, load, found);
         split(table, load, limit, found);
-        in_flight(table, load, found);
+        in_flight(table, load, limit, found);
         used.extend(load.map(|load| load.lines));
     }
     merging_off(pieces, &tables, found);
     used
 }
 
-/// One table for each device of a run of iostat. A run begins at a command, or with other columns.
+/// One table for each device of a run of iostat. A run begins at a command, or behind other text.
 fn tables(pieces: &[Piece]) -> Vec<Table> {
-    let mut tables: Vec<Vec<(&DeviceRow, (u32, u32))>> = Vec::new();
-    let mut begins = 0;
+    let mut tables: Vec<Rows<'_>> = Vec::new();
+    let (mut begins, mut shows_start, mut last) = (0, true, 0);
     for piece in pieces {
+        if piece.after_text && last > 0 {
+            begins = tables.len();
+        }
         match &piece.what {
-            What::Command(_) => begins = tables.len(),
+            What::Command(command) => {
+                begins = tables.len();
+                shows_start = !leaves_out_start(&command.line);
+            }
             What::Device(row) => {
-                let of_device = |rows: &&mut Vec<(&DeviceRow, (u32, u32))>| {
-                    rows.first().is_some_and(|(first, _)| first.device == row.device)
-                };
+                last = piece.lines.1;
                 let has_room = tables.len() < COMPARED_MAX;
-                match tables.iter_mut().skip(begins).find(of_device) {
-                    Some(rows) => rows.push((row, piece.lines)),
-                    None if has_room => tables.push(vec![(row, piece.lines)]),
+                let is_same = |rows: &&mut Rows<'_>| rows.device == row.device;
+                match tables.iter_mut().skip(begins).find(is_same) {
+                    Some(rows) => rows.all.push((row, piece.lines)),
+                    None if has_room => {
+                        let device = row.device.as_str();
+                        let all = vec![(row.as_ref(), piece.lines)];
+                        tables.push(Rows { device, shows_start, all });
+                    }
                     None => {}
                 }
             }
-            _ => {}
+            What::Columns => {}
+            _ => last = 0,
         }
     }
-    tables.iter().filter_map(|rows| busy(rows)).collect()
+    tables.iter().filter_map(busy).collect()
+}
+
+/// Rows of a device in a run of iostat.
+struct Rows<'a> {
+    device: &'a str,
+    /// The first report is of the time since the machine was started.
+    shows_start: bool,
+    all: Vec<(&'a DeviceRow, (u32, u32))>,
+}
+
+/// `iostat -xy 30`
+fn leaves_out_start(line: &str) -> bool {
+    let is_option = |word: &str| word.starts_with('-') && !word.starts_with("--");
+    line.split(' ').any(|word| is_option(word) && word.contains('y'))
 }
 
 /// The mean of the busy rows. The first report of iostat is of the time since the machine was
 /// started, so it counts only if it is the only one.
-fn busy(rows: &[(&DeviceRow, (u32, u32))]) -> Option<Table> {
-    let is_since_start = rows.len() == 1;
-    let rows = if is_since_start { rows } else { &rows[1..] };
+fn busy(rows: &Rows<'_>) -> Option<Table> {
+    let is_since_start = rows.all.len() == 1 && rows.shows_start;
+    let skipped = usize::from(rows.shows_start && !is_since_start);
+    let rows = &rows.all[skipped..];
     let most = rows.iter().map(|(row, _)| row.bytes_per_second()).fold(0.0, f64::max);
     let busy: Vec<&DeviceRow> = rows
         .iter()
@@ -96,7 +130,7 @@ fn busy(rows: &[(&DeviceRow, (u32, u32))]) -> Option<Table> {
     let requests = |of: fn(&DeviceRow) -> &Requests| Requests {
         per_second: mean(&|row| of(row).per_second),
         bytes_per_second: mean(&|row| of(row).bytes_per_second),
-        merged_percent: mean(&|row| of(row).merged_percent),
+        merged_percent: merged_percent(&busy, of),
     };
     let first = busy.first()?;
     let all_told = busy.iter().all(|row| row.in_flight.is_some());
@@ -114,6 +148,14 @@ fn busy(rows: &[(&DeviceRow, (u32, u32))]) -> Option<Table> {
     })
 }
 
+/// The share of all requests that were merged.
+fn merged_percent(rows: &[&DeviceRow], of: fn(&DeviceRow) -> &Requests) -> f64 {
+    let left: f64 = rows.iter().map(|row| of(row).per_second).sum();
+    let made = |it: &Requests| it.per_second / (1.0 - (it.merged_percent / 100.0).min(0.9999));
+    let all: f64 = rows.iter().map(|row| made(of(row))).sum();
+    if all > 0.0 { 100.0 * (1.0 - left / all) } else { 0.0 }
+}
+
 /// Whether these requests can be those of the job.
 fn fits(load: &Load, row: &DeviceRow, limit: Option<f64>) -> bool {
     let Some(block) = load.job.block_bytes.map(|bytes| bytes as f64) else { return false };
@@ -123,18 +165,34 @@ fn fits(load: &Load, row: &DeviceRow, limit: Option<f64>) -> bool {
     let is_part = |limit: f64| {
         block > limit && sizes.iter().all(|size| *size >= limit / 2.0 && *size <= limit * 1.02)
     };
+    let all = row.requests_per_second();
+    let is_its_way = match load.job.pattern.as_deref().map(|it| it.trim_start_matches("rand")) {
+        Some("read") => row.reads.per_second >= all * ONE_WAY,
+        Some("write") => row.writes.per_second >= all * ONE_WAY,
+        _ => true,
+    };
     // Random requests that are merged are not those of a random job.
     let is_unmerged = directions.iter().all(|it| it.merged_percent < MERGED_PERCENT);
-    !sizes.is_empty() && is_unmerged && (is_own || limit.is_some_and(is_part))
+    is_its_way && !sizes.is_empty() && is_unmerged && (is_own || limit.is_some_and(is_part))
 }
 
-/// A setting that was read, in bytes.
-fn setting(pieces: &[Piece], device: &str, name: &str) -> Option<f64> {
-    let found = pieces.iter().rev().find_map(|piece| match &piece.what {
-        What::Setting(it) if it.device == device && it.name == name => Some(it.value.as_str()),
+/// The value of a setting where a table was printed: what was typed or read last before it, else
+/// what was read behind it.
+fn setting<'a>(pieces: &'a [Piece], table: &Table, name: &str) -> Option<&'a str> {
+    let of_name = |piece: &'a Piece| match &piece.what {
+        What::Setting(it) if it.device == table.device && it.name == name => {
+            Some((it, piece.lines.0))
+        }
         _ => None,
-    })?;
-    found.parse::<u64>().ok().map(|kib| kib as f64 * 1024.0)
+    };
+    let mut all = pieces.iter().filter_map(of_name);
+    let before = all.clone().rfind(|(_, line)| *line < table.lines.0);
+    let found = before.or_else(|| all.find(|(it, _)| !it.is_set));
+    found.map(|(it, _)| it.value.as_str())
+}
+
+fn kibibytes(value: &str) -> Option<f64> {
+    value.parse::<u64>().ok().map(|kib| kib as f64 * 1024.0)
 }
 
 fn named(bytes: f64) -> String {
@@ -186,7 +244,8 @@ fn split(table: &Table, load: Option<&Load>, limit: Option<f64>, found: &mut Con
     let sizes = [table.mean.reads, table.mean.writes];
     let largest = sizes.iter().filter_map(Requests::mean_bytes).fold(0.0, f64::max);
     let Some(limit) = limit else {
-        if largest >= 128.0 * 1024.0 {
+        // iostat -N prints names that the kernel does not have.
+        if largest >= 128.0 * 1024.0 && !table.device.contains("--") {
             let path = format!("cat /sys/block/{}/queue/max_sectors_kb", table.device);
             found.lacks("whether larger requests are split", path);
         }
@@ -210,7 +269,7 @@ fn split(table: &Table, load: Option<&Load>, limit: Option<f64>, found: &mut Con
     found.add(table.lines, finding);
 }
 
-fn in_flight(table: &Table, load: Option<&Load>, found: &mut Conclusions) {
+fn in_flight(table: &Table, load: Option<&Load>, limit: Option<f64>, found: &mut Conclusions) {
     let Some(in_flight) = table.mean.in_flight else { return };
     if table.mean.busy_percent < BUSY_PERCENT {
         return;
@@ -223,60 +282,66 @@ fn in_flight(table: &Table, load: Option<&Load>, found: &mut Conclusions) {
             .because(why)
             .with_number("in flight", in_flight, Unit::Count);
         found.add(table.lines, finding);
-        found.lacks(
-            "whether the program or the device sets that number",
-            "the command or the job that reads and writes".to_owned(),
-        );
+        let command = "the command or the job that reads and writes".to_owned();
+        found.lacks("whether the program or the device sets that number", command);
         return;
     };
     let lines = span([table.lines, load.lines]);
+    // Parts of a request that was split are in flight together.
+    let block = load.job.block_bytes.unwrap_or(0) as f64;
+    let parts = limit.map_or(1.0, |limit| (block / limit).ceil().max(1.0));
+    let whole = in_flight / parts;
+    let seen = if parts > 1.0 {
+        format!("{device} has {in_flight:.1} parts of them in the mean, {whole:.1} whole ones")
+    } else {
+        format!("{device} has {in_flight:.1} of them in the mean")
+    };
     let numbers = |finding: Finding| {
-        finding.with_number("in flight", in_flight, Unit::Count).with_number(
+        finding.with_number("in flight", whole, Unit::Count).with_number(
             "offered",
             offers as f64,
             Unit::Count,
         )
     };
-    if in_flight >= offers as f64 * ALL_OFFERED {
+    if whole >= offers as f64 * ALL_OFFERED && whole <= offers as f64 * MORE_THAN_OFFERED {
         let what = format!("{offers} in flight are all that the job offers");
-        let why = format!(
-            "{device} has {in_flight:.1} of them in the mean: whether it takes more is not known"
-        );
+        let why = format!("{seen}: whether it takes more is not known");
         let finding = Finding::new(&rules::IN_FLIGHT, Certainty::Measured, what).because(why);
-        let more = load.job.depth.unwrap_or(1) * 2;
         let action = format!(
-            "ask it: the same job with iodepth={more}; if the rate does not rise, \
-                              the device is the limit"
+            "ask it: the same job with {}; if the rate does not rise, the device is the limit",
+            load.twice()
         );
         found.add(lines, numbers(finding).with_action(action));
-        let command = format!("fio JOB --iodepth={more}");
-        found.lacks("whether the device takes more requests at once", command);
+        let job = format!("the output of the same job with {}", load.twice());
+        found.lacks("whether the device takes more requests at once", job);
     } else {
-        let what = format!("{device} has {in_flight:.1} requests in flight of {offers} offered");
-        let why = "the rest waits in front of it".to_owned();
+        let what = format!("the job offers {offers} requests at once");
+        let why = format!("{seen}: where the others are, or where these are from, is not known");
         let finding = Finding::new(&rules::IN_FLIGHT, Certainty::Measured, what).because(why);
         found.add(lines, numbers(finding));
-        let path = format!("cat /sys/block/{device}/queue/nr_requests");
-        found.lacks("what holds the other requests", path);
+        if !device.contains("--") {
+            let path = format!("cat /sys/block/{device}/queue/nr_requests");
+            found.lacks("how many requests the queue takes", path);
+        }
     }
 }
 
 /// What single requests cost where merging was switched off.
 fn merging_off(pieces: &[Piece], tables: &[Table], found: &mut Conclusions) {
-    let switched = pieces.iter().find_map(|piece| match &piece.what {
-        What::Setting(it) if it.is_set && it.name == "nomerges" && it.value == "2" => {
-            Some((it, piece.lines))
-        }
-        _ => None,
-    });
-    let Some((setting, line)) = switched else { return };
     let is_off = |table: &&Table| {
         let all = [table.mean.reads, table.mean.writes];
-        table.device == setting.device
-            && table.lines.0 > line.0
+        setting(pieces, table, "nomerges") == Some("2")
+            && table.mean.busy_percent >= IDLE_PERCENT
             && all.iter().all(|it| it.merged_percent < UNMERGED_PERCENT)
     };
     let Some(off) = tables.iter().find(is_off) else { return };
+    let of_device = |piece: &&Piece| match &piece.what {
+        What::Setting(it) => it.device == off.device && it.name == "nomerges",
+        _ => false,
+    };
+    let lines = pieces.iter().filter(of_device).map(|piece| piece.lines);
+    let before = lines.filter(|it| it.0 < off.lines.0).next_back();
+    let lines = span(before.into_iter().chain([off.lines]));
     let made = |table: &Table| {
         let all = [table.mean.reads, table.mean.writes];
         let most = all.iter().max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second));
@@ -290,7 +355,6 @@ fn merging_off(pieces: &[Piece], tables: &[Table], found: &mut Conclusions) {
             && made(table).is_some_and(|it| (it / size - 1.0).abs() <= 0.1)
     };
     let (per_second, rate) = (off.mean.requests_per_second(), off.mean.bytes_per_second());
-    let lines = span([line, off.lines]);
     let Some(on) = tables.iter().find(like_it) else {
         let what = format!("merging is switched off on {}", off.device);
         let why = format!(

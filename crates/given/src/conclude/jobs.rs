@@ -10,26 +10,38 @@ use crate::rules;
 /// A device has all that a job offers from this share of it on.
 const ALL_OFFERED: f64 = 0.95;
 
-/// A job, made whole by the lines that follow each other.
+/// A job: of a file, or of the output of fio.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Load {
     pub(super) job: Job,
     pub(super) lines: (u32, u32),
     /// What fio measured with it: requests for each second, and their mean latency.
     measured: Vec<(f64, Option<f64>)>,
+    /// Others run or may run beside it, so that no number is known to be of it alone.
+    is_one_of_several: bool,
 }
 
 impl Load {
     /// Engines that have one request in flight, whatever the depth says.
-    fn has_one_each(&self) -> bool {
+    pub(super) fn has_one_each(&self) -> bool {
         let one = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
-        self.job.engine.as_deref().is_some_and(|engine| one.contains(&engine))
+        // fio's own on Linux is psync.
+        self.job.engine.as_deref().is_none_or(|engine| one.contains(&engine))
     }
 
     /// Most requests that it has in flight.
     pub(super) fn offers(&self) -> Option<u64> {
-        let depth = if self.has_one_each() { 1 } else { self.job.depth? };
-        depth.checked_mul(self.job.jobs?)
+        let depth = if self.has_one_each() { 1 } else { self.job.depth.unwrap_or(1) };
+        depth.checked_mul(self.job.jobs?).filter(|_| !self.is_one_of_several)
+    }
+
+    /// What gives it twice as many.
+    pub(super) fn twice(&self) -> String {
+        if self.has_one_each() {
+            format!("numjobs={}", self.job.jobs.unwrap_or(1).saturating_mul(2))
+        } else {
+            format!("iodepth={}", self.job.depth.unwrap_or(1).saturating_mul(2))
+        }
     }
 }
 
@@ -58,17 +70,16 @@ fn offered(load: &Load, offers: u64) -> Finding {
             format::count(rate as u64),
             latency(in_flight / rate)
         );
-        let more = load.job.depth.unwrap_or(1).saturating_mul(2);
         Finding::new(&rules::OFFERED, Certainty::Inferred, what)
             .because(why)
             .with_number("in flight", in_flight, Unit::Count)
-            .with_action(format!("to know which, the same job with iodepth={more}"))
+            .with_action(format!("to know which, the same job with {}", load.twice()))
     } else {
         let what = format!("the job has {offers} requests{of} in flight at most");
         let depth = load.job.depth.unwrap_or(1);
         let processes = format::counted(load.job.jobs.unwrap_or(1), "process", "processes");
         let why = if load.has_one_each() && depth > 1 {
-            let engine = load.job.engine.as_deref().unwrap_or_default();
+            let engine = load.job.engine.as_deref().unwrap_or("fio's own engine, psync,");
             format!("{processes}, and {engine} has one each, whatever iodepth says")
         } else {
             format!("{processes} with iodepth {depth}")
@@ -83,39 +94,89 @@ fn latency(seconds: f64) -> String {
     if is_short { format!("{:.2} ms", seconds * 1e3) } else { format::duration(seconds) }
 }
 
-/// Values of a file of jobs come one by one; the output of fio begins a new job.
+/// All jobs of a text.
 pub(super) fn loads(pieces: &[Piece]) -> Vec<Load> {
+    let mut loads = of_files(pieces);
+    loads.extend(of_outputs(pieces));
+    loads.sort_by_key(|load| load.lines);
+    loads.truncate(COMPARED_MAX);
+    loads
+}
+
+/// Those of files: each section has the values of `[global]`, and its own. Sections run one beside
+/// the other, or not.
+fn of_files(pieces: &[Piece]) -> Vec<Load> {
     let mut loads: Vec<Load> = Vec::new();
+    let (mut global, mut of_file, mut is_in_global) = (Load::default(), 0, false);
     let mut is_open = false;
     for piece in pieces {
         match &piece.what {
-            What::Job(job) if job.depth.is_some() && job.block_bytes.is_some() => {
-                loads.push(Load { job: job.clone(), lines: piece.lines, ..Load::default() });
-                is_open = true;
-            }
-            What::Job(job) => {
-                if !is_open {
-                    loads.push(Load::default());
-                    is_open = true;
+            What::Section { is_global } => {
+                if !is_open || *is_global {
+                    (global, of_file) = (Load::default(), loads.len());
                 }
-                let Some(load) = loads.last_mut() else { continue };
-                let old = std::mem::take(&mut load.job);
-                load.job = Job {
-                    pattern: job.pattern.clone().or(old.pattern),
-                    block_bytes: job.block_bytes.or(old.block_bytes),
-                    engine: job.engine.clone().or(old.engine),
-                    depth: job.depth.or(old.depth),
-                    jobs: job.jobs.or(old.jobs),
-                };
+                is_open = true;
+                is_in_global = *is_global;
+                if !is_global {
+                    let jobs = global.job.jobs.or(Some(1));
+                    let job = Job { jobs, ..global.job.clone() };
+                    let of_global = (global.lines.0 > 0).then_some(global.lines);
+                    let lines = span(of_global.into_iter().chain([piece.lines]));
+                    let is_one_of_several = loads.len() > of_file;
+                    loads.push(Load { job, lines, is_one_of_several, ..Load::default() });
+                    if is_one_of_several {
+                        loads[of_file].is_one_of_several = true;
+                    }
+                }
+            }
+            What::JobValue(value) if is_open => {
+                let load = if is_in_global { Some(&mut global) } else { loads.last_mut() };
+                let Some(load) = load else { continue };
+                load.job = with_value(std::mem::take(&mut load.job), value);
                 let lines = (load.lines.0 > 0).then_some(load.lines);
                 load.lines = span(lines.into_iter().chain([piece.lines]));
             }
+            _ => is_open = false,
+        }
+    }
+    loads.retain(|load| load.job.block_bytes.is_some() || load.job.depth.is_some());
+    loads
+}
+
+fn with_value(job: Job, value: &Job) -> Job {
+    Job {
+        pattern: value.pattern.clone().or(job.pattern),
+        block_bytes: value.block_bytes.or(job.block_bytes),
+        engine: value.engine.clone().or(job.engine),
+        depth: value.depth.or(job.depth),
+        jobs: value.jobs.or(job.jobs),
+    }
+}
+
+/// Those of outputs of fio: first all jobs, then how many processes they have together, then what
+/// was measured.
+fn of_outputs(pieces: &[Piece]) -> Vec<Load> {
+    let mut loads: Vec<Load> = Vec::new();
+    // Jobs of the output that is being read, and whether their results have begun.
+    let (mut first, mut has_results) = (0, true);
+    for piece in pieces {
+        match &piece.what {
+            What::Job(job) => {
+                if has_results {
+                    (first, has_results) = (loads.len(), false);
+                }
+                loads.push(Load { job: job.clone(), lines: piece.lines, ..Load::default() });
+                if loads.len() > first + 1 {
+                    loads[first..].iter_mut().for_each(|load| load.is_one_of_several = true);
+                }
+            }
             What::Processes(count) => {
-                if let Some(load) = loads.last_mut().filter(|load| load.job.jobs.is_none()) {
+                if let Some(load) = loads.last_mut() {
                     load.job.jobs = Some(*count);
                 }
             }
             What::Direction(rate) => {
+                has_results = true;
                 if let Some(load) = loads.last_mut() {
                     load.measured.push((rate.per_second, None));
                     load.lines.1 = piece.lines.1;
@@ -127,9 +188,9 @@ pub(super) fn loads(pieces: &[Piece]) -> Vec<Load> {
                     *latency = Some(*seconds);
                 }
             }
-            _ => is_open = false,
+            What::Command(_) => has_results = true,
+            _ => {}
         }
     }
-    loads.truncate(COMPARED_MAX);
     loads
 }

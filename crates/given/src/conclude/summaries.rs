@@ -16,8 +16,10 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
         let What::Summary(line) = &piece.what else { continue };
         match *line {
             SummaryLine::Size { bytes, binary_bytes } => {
-                size = Some((bytes, binary_bytes, piece.lines));
+                // Times before it are those of another job.
+                (size, seconds) = (Some((bytes, binary_bytes, piece.lines)), None);
             }
+            SummaryLine::OtherSize => size = None,
             SummaryLine::Seconds(it) => seconds = Some((it, piece.lines)).filter(|it| it.0 > 0.0),
             SummaryLine::Rate { bytes_per_second, binary_bytes_per_second } => {
                 let (Some((bytes, binary, at)), Some((time, _))) = (size, seconds.take()) else {

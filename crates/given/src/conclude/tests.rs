@@ -34,7 +34,9 @@ fn a_size_is_enough_only_against_others() {
 #[test]
 fn a_job_of_other_requests_says_nothing_of_a_table() {
     let columns = "Device r/s rkB/s rrqm/s w/s wkB/s wrqm/s aqu-sz %util\n";
-    let job = |block: &str| format!("[global]\nbs={block}\niodepth=8\n[a]\nnumjobs=4\n\n");
+    let job = |block: &str| {
+        format!("[global]\nioengine=libaio\nbs={block}\niodepth=8\n[a]\nnumjobs=4\n\n")
+    };
     let row = "sda 1000.0 8000.0 0.0 0.0 0.0 0.0 31.9 100.0\n";
     let found = shown(&format!("{}{columns}{row}", job("8k")));
     let rules: Vec<&str> = found.iter().map(|it| it.0.as_str()).collect();
@@ -93,4 +95,119 @@ fn few_calls_among_many_are_not_mentioned() {
     let found = shown(&format!("pread64(3, \"\"..., 784, 64) = 784\n{many}read(0, \"\", 9) = 0\n"));
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].1.what.starts_with("requests of 64 KiB one at a time, by sync"), "{found:?}");
+}
+
+/// Each of these texts was misread once.
+#[test]
+fn results_are_of_the_command_that_was_run() {
+    let dd = |size: &str| format!("# dd if=a of=/dev/nst0 bs={size}\n");
+    let end =
+        |seconds: u32| format!("4000000000 bytes (4.0 GB, 3.7 GiB) copied, {seconds} s, 1 MB/s\n");
+    let slow = [dd("16k"), end(100)].concat();
+    // A loop, several commands in a line, a comment with an apostrophe, a machine of somebody else.
+    for text in [
+        format!("{slow}{}# mt rewind; dd if=a of=/dev/nst0 bs=1M\n{}", dd("64k"), end(20)),
+        format!(
+            "{slow}{}dd: writing: Device busy\n# for b in 1M; do x; done\n{}",
+            dd("64k"),
+            end(20)
+        ),
+        format!("{slow}me@other:~# dd if=a of=/dev/nst0 bs=64k\n{}", end(20)),
+        format!("{slow}# please try\n{}> {}", dd("1M"), end(20)),
+        format!("{slow}# dd if=a of=/dev/nst0 bs=64k oflag=direct\n{}", end(20)),
+        // Two ends of one size: the second is of a command that was not sent.
+        format!("{slow}{}{}{}", dd("64k"), end(20), end(10)),
+    ] {
+        assert_eq!(shown(&text), [], "{text}");
+    }
+    let lets = "# let's try more\n";
+    let found = shown(&[&slow, lets, &dd("64k"), &end(20), lets, &dd("1M"), &end(20)].concat());
+    assert!(found[0].1.what.starts_with("blocks of 64 KiB are enough"), "{found:?}");
+    // dd shows how far it is.
+    let progress = "1000000000 bytes (1.0 GB, 954 MiB) copied, 2 s, 500 MB/s\r";
+    let found = shown(&[&slow, &dd("64k"), progress, &end(20)].concat());
+    assert!(found[0].1.what.contains("200 MB/s"), "{found:?}");
+    for options in ["-b 128", "-b128", "--blocking-factor=128"] {
+        let text = format!(
+            "# time tar {options} -cf /dev/nst0 x\nreal 1m0s\n# time tar cf /dev/nst0 x\nreal 2m0s\n"
+        );
+        // The old style has its letters in another place, so only the new one is compared with it.
+        assert!(shown(&text).iter().all(|it| it.1.what.contains("64 KiB")), "{options}");
+    }
+}
+
+#[test]
+fn jobs_of_several_sections_and_groups_say_nothing_of_one() {
+    let file = "[global]\nioengine=libaio\n[a]\nbs=1m\niodepth=4\n[b]\nbs=4k\nnumjobs=8\n";
+    assert_eq!(shown(file), []);
+    let found = shown("[a]\nioengine=libaio\nbs=4k\niodepth=64\n");
+    assert_eq!(found[0].1.what, "the job has 64 requests of 4 KiB in flight at most");
+    let found = shown("[a]\nbs=4k\niodepth=64\nnumjobs=4\n");
+    assert_eq!(found[0].1.what, "the job has 4 requests of 4 KiB in flight at most");
+    let job = |name: &str, sizes: &str| {
+        format!("{name}: (g=0): rw=write, bs={sizes}, ioengine=libaio, iodepth=4\n")
+    };
+    let started = "Starting 9 processes\n";
+    let two = "(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B";
+    assert_eq!(shown(&[&job("a", two), &job("b", two), started].concat()), []);
+    let other = "(R) 4096B-4096B, (W) 1024KiB-1024KiB, (T) 4096B-4096B";
+    let found = shown(&[&job("a", other), started].concat());
+    assert!(found[0].1.what.contains("of 1 MiB"), "{found:?}");
+    let range = "(R) 4096B-4096B, (W) 4096B-1024KiB, (T) 4096B-4096B";
+    let found = shown(&[&job("a", range), started].concat());
+    assert!(found[0].1.what.contains("36 requests in flight"), "{found:?}");
+}
+
+#[test]
+fn summaries_that_may_be_of_something_else_are_not_judged() {
+    let rest = "Run Time... 0:10:00\nSpeed: 10 MB/s\n";
+    for size in ["Block Size: 64 kB", "Total Size: 1,234 GB", "Total Size: 1 TB\nData read: 6 GB"] {
+        assert_eq!(shown(&format!("{size}\n{rest}")), [], "{size}");
+    }
+    assert_eq!(shown("Total Size: 9 GB\nDuration: 01:56\nSpeed: 1 MB/s\n"), [], "hours or minutes");
+    let later = "Total Size: 9 GB\nSpeed: 1 MB/s\nRun Time... 0:10:00\n";
+    assert_eq!(shown(&later.repeat(2)), [], "the time of one and the size of the next");
+}
+
+#[test]
+fn calls_that_overlap_are_not_one_at_a_time() {
+    let submit = "io_submit(0x7f, 1, [{}]) = 1\n";
+    let wait = "io_getevents(0x7f, 1, 8, [{}], NULL) = 1\n";
+    assert_eq!(shown(&[submit, wait].concat().repeat(9))[0].0, "given.one-at-a-time");
+    assert_eq!(shown(&[&submit.repeat(8)[..], wait, submit, wait].concat()), []);
+    let enter = |wait: u32| format!("io_uring_enter(4, 1, {wait}, 0, NULL, 8) = 1\n").repeat(12);
+    assert_eq!((shown(&enter(0)).len(), shown(&enter(1)).len()), (0, 1));
+    let read = |pid: u32| format!("[pid {pid}] pread64(3, \"\"..., 4096, 0) = 4096\n");
+    assert_eq!(
+        (shown(&read(1).repeat(5)).len(), shown(&[read(1), read(2)].concat()).len()),
+        (1, 0)
+    );
+    let cut = "[pid 2] pread64(3,  <unfinished ...>\n";
+    assert_eq!(shown(&[&read(1), cut, &read(1)].concat()), []);
+    // The sync of another process, and of another file.
+    let write = |pid: u32| format!("[pid {pid}] write(5</a>, \"\"..., 512) = 512\n");
+    let sync = |pid: u32, file: u32| format!("[pid {pid}] fdatasync({file}</b>) = 0\n");
+    let rules = |text: String| shown(&text).into_iter().map(|it| it.0).collect::<Vec<_>>();
+    assert_eq!(rules([write(1), sync(1, 5)].concat().repeat(3)), ["given.sync-each"]);
+    assert_eq!(rules([write(1), sync(2, 5)].concat().repeat(3)), ["given.one-at-a-time"]);
+    assert_eq!(rules([write(1), sync(1, 6)].concat().repeat(3)), ["given.one-at-a-time"]);
+}
+
+#[test]
+fn settings_count_from_where_they_stand() {
+    let table = "Device r/s rkB/s rrqm/s w/s wkB/s wrqm/s aqu-sz %util\n\
+                 sda 0.0 0.0 0.0 9000.0 36000.0 0.0 1.0 50.0\n";
+    let set = |value: u32| format!("# echo {value} > /sys/block/sda/queue/nomerges\n");
+    let rules = |text: String| shown(&text).into_iter().map(|it| it.0).collect::<Vec<_>>();
+    assert_eq!(rules(format!("{}{table}", set(2))), ["given.merging-off"]);
+    assert_eq!(rules(format!("{}{}{table}", set(2), set(0))), Vec::<String>::new());
+    assert_eq!(rules(format!("{table}{}", set(2))), Vec::<String>::new());
+    // Two people's disks, and the report of `-y`, which has none of the time since the start.
+    let busy = table.replace("1.0 50.0", "60.0 100.0");
+    let found = shown(&format!("{busy}\nBob has this:\n\n{}", busy.replace("60.0", "4.0")));
+    let found: Vec<&str> = found.iter().map(|it| it.1.what.as_str()).collect();
+    assert!(found[0].contains("has 60.0") && found[1].contains("has 4.0"), "{found:?}");
+    let idle = table.replace("36000.0", "36.0");
+    let found = shown(&format!("# iostat -xky 30\n{busy}{idle}"));
+    assert!(found[0].1.what.contains("60.0"), "{found:?}");
 }

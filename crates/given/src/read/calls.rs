@@ -7,10 +7,10 @@ use crate::piece::{Call, What};
 const DATA: [&str; 8] =
     ["read", "write", "pread64", "pwrite64", "preadv", "pwritev", "io_submit", "io_uring_enter"];
 
-const SYNCS: [&str; 2] = ["fsync", "fdatasync"];
+const WAITS: [&str; 4] = ["fsync", "fdatasync", "io_getevents", "io_pgetevents"];
 
 pub(super) fn call(text: &str, _: &mut Before) -> Met {
-    let line = behind_marks(text.trim());
+    let (process, line) = behind_marks(text.trim());
     let Some((name, rest)) = line.split_once('(') else { return Met::Nothing };
     let is_name = |it: &str| {
         !it.is_empty()
@@ -21,19 +21,29 @@ pub(super) fn call(text: &str, _: &mut Before) -> Met {
     }
     let Some((arguments, result)) = ended(rest) else {
         // Its end is in the next line, or in another one, or was cut.
-        let is_open = DATA.contains(&name) && begins_with_file(rest) && !rest.contains("<unfin");
+        let is_known = DATA.contains(&name) || WAITS.contains(&name);
+        if is_known && rest.contains("<unfinished ...>") {
+            return Met::Whole(What::Overlapped);
+        }
+        let is_open = is_known && begins_with_file(rest) && !rest.contains("<unfin");
         let why = format!("a call of {name} without its result");
         return if is_open { Met::Begun(why) } else { Met::Nothing };
     };
-    if !DATA.contains(&name) && !SYNCS.contains(&name) {
+    if !DATA.contains(&name) && !WAITS.contains(&name) {
         return Met::Whole(What::Passed);
     }
     let words = arguments_of(arguments);
-    let number = |at: usize| words.get(at).and_then(|word| word.trim().parse().ok());
+    let first = words.first().map_or("", |word| word.trim());
+    // With -y the file stands behind its number.
+    let (file, path) = first.split_once('<').unwrap_or((first, ""));
+    if path.starts_with("socket:") || path.starts_with("pipe:") || path.starts_with("TCP") {
+        return Met::Whole(What::Passed);
+    }
     let call = Call {
+        process,
         name: name.to_owned(),
-        file: words.first().and_then(|word| word.trim().parse().ok()),
-        asked: number(2),
+        file: file.parse().ok(),
+        asked: words.get(2).and_then(|word| word.trim().parse().ok()),
         result,
     };
     Met::Whole(What::Call(call))
@@ -47,11 +57,13 @@ fn begins_with_file(arguments: &str) -> bool {
     })
 }
 
-/// The line without the process and the time in front.
-fn behind_marks(line: &str) -> &str {
-    let mut rest = line;
-    if let Some(marked) = rest.strip_prefix("[pid ") {
-        rest = marked.split_once("] ").map_or(rest, |(_, it)| it);
+/// The process, and the line without it and the time in front.
+fn behind_marks(line: &str) -> (Option<u32>, &str) {
+    let (mut rest, mut process) = (line, None);
+    if let Some((number, behind)) =
+        rest.strip_prefix("[pid ").and_then(|marked| marked.split_once("] "))
+    {
+        (process, rest) = (number.trim().parse().ok(), behind.trim_start());
     }
     // A process, a time of day, seconds: words of digits.
     while let Some((word, behind)) = rest.split_once(' ') {
@@ -60,14 +72,17 @@ fn behind_marks(line: &str) -> &str {
         if !is_mark {
             break;
         }
+        process = process.or_else(|| word.parse().ok());
         rest = behind.trim_start();
     }
-    rest
+    (process, rest)
 }
 
 /// The arguments and the number that a call returned.
 fn ended(rest: &str) -> Option<(&str, i64)> {
-    let at = rest.rfind(") ")?;
+    // Behind the number there may be an error in brackets, and the time.
+    let result_at = |at: &usize| rest[at + 1..].trim_start().starts_with("= ");
+    let at = rest.rmatch_indices(')').map(|(at, _)| at).find(result_at)?;
     let result = rest[at + 1..].trim_start().strip_prefix("= ")?;
     let word = result.split([' ', '<']).next()?;
     Some((&rest[..at], word.parse().ok()?))

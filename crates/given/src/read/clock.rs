@@ -1,26 +1,41 @@
-//! What `time` printed: bash's three lines, the one of csh, and that of GNU time.
+//! What `time` printed: bash's three lines, the one of GNU time, and that of csh.
 
 use super::number::{clock, decimal};
 use super::{Before, Met};
 use crate::piece::{Timed, What};
 
-pub(super) fn timed(text: &str, before: &mut Before) -> Met {
+pub(super) fn timed(text: &str, _: &mut Before) -> Met {
     let words: Vec<&str> = text.split_whitespace().collect();
     match &words[..] {
-        ["real", time] => match clock(time) {
+        // `time -p` prints plain seconds.
+        ["real", time] => match clock(time).or_else(|| decimal(time)) {
             Some(elapsed) => Met::Whole(What::Timed(Timed { elapsed, ..Timed::default() })),
-            None => Met::begun("a time of bash that is none"),
+            None if time.starts_with(|it: char| it.is_ascii_digit()) => {
+                Met::begun("a time of bash that is none")
+            }
+            None => Met::Nothing,
         },
         // Of the command whose `real` was read.
-        ["user" | "sys", time] if clock(time).is_some() => Met::Whole(What::Passed),
+        ["user" | "sys", time] if clock(time).is_some() || decimal(time).is_some() => {
+            Met::Whole(What::Passed)
+        }
         [user, system, rest @ ..] if user.ends_with("user") && system.ends_with("system") => {
             one_line(user, system, rest)
         }
-        _ => {
-            before.real = None;
-            Met::Nothing
-        }
+        [user, system, elapsed, share, ..] if share.ends_with('%') => of_csh(user, system, elapsed),
+        _ => Met::Nothing,
     }
+}
+
+/// `375.4u 39.3s 7:02.18 98.3%`
+fn of_csh(user: &str, system: &str, elapsed: &str) -> Met {
+    let of = |word: &str, name: char| word.strip_suffix(name).and_then(decimal);
+    let (Some(user), Some(system), Some(elapsed)) =
+        (of(user, 'u'), of(system, 's'), clock(elapsed))
+    else {
+        return Met::Nothing;
+    };
+    Met::Whole(What::Timed(Timed { elapsed, user: Some(user), system: Some(system) }))
 }
 
 /// `375.40user 39.38system 7:02.18elapsed 98%CPU`

@@ -8,12 +8,12 @@ use crate::piece::{DirectionRate, Job, What};
 pub(super) fn job_file(text: &str, before: &mut Before) -> Met {
     let line = text.trim();
     if let Some(section) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
-        let is_name = !section.is_empty() && !section.contains(['[', '@', '%', '=']);
-        if is_name && (section == "global" || before.in_job_file) {
-            before.in_job_file = true;
-            return Met::Whole(What::Passed);
+        let is_name = !section.is_empty() && !section.contains(['[', '@', '%', '=', ' ', ',']);
+        if !is_name {
+            return Met::Nothing;
         }
-        return Met::Nothing;
+        before.in_job_file = true;
+        return Met::Whole(What::Section { is_global: section == "global" });
     }
     if !before.in_job_file {
         return Met::Nothing;
@@ -39,7 +39,7 @@ pub(super) fn job_file(text: &str, before: &mut Before) -> Met {
     if value.is_empty() {
         return Met::Begun(format!("a job of fio without its {name}"));
     }
-    Met::Whole(if job == Job::default() { What::Passed } else { What::Job(job) })
+    Met::Whole(if job == Job::default() { What::Passed } else { What::JobValue(job) })
 }
 
 pub(super) fn printed(text: &str, _: &mut Before) -> Met {
@@ -76,15 +76,36 @@ fn job(rest: &str) -> Met {
             Met::Nothing
         };
     };
-    let block = rest.split_once("bs=").map(|(_, it)| it.trim_start_matches("(R) "));
-    let block = block.and_then(|it| it.split(['-', ',', ' ']).next()).and_then(binary);
+    let pattern = of("rw");
+    let block = pattern.as_deref().and_then(|pattern| block_of(rest, pattern));
     Met::Whole(What::Job(Job {
-        pattern: of("rw"),
+        pattern,
         block_bytes: block,
         engine: of("ioengine"),
         depth: Some(depth),
         jobs: None,
     }))
+}
+
+/// `bs=(R) 4096B-4096B, (W) 8192B-8192B, (T) ...`, of older versions `bs=4K-4K/8K-8K/4K-4K`: the
+/// block of the direction in which the job goes, if it is one size.
+fn block_of(rest: &str, pattern: &str) -> Option<u64> {
+    let (_, sizes) = rest.split_once("bs=")?;
+    let sizes = sizes.split_once(", ioengine").map_or(sizes, |(sizes, _)| sizes);
+    let of: Vec<&str> = if sizes.starts_with('(') {
+        sizes.split(", ").filter_map(|it| it.split_once(") ")).map(|(_, it)| it).collect()
+    } else {
+        sizes.split('/').collect()
+    };
+    let one = |at: usize| {
+        let (least, most) = of.get(at)?.split_once('-')?;
+        binary(least).filter(|it| binary(most) == Some(*it))
+    };
+    match pattern.trim_start_matches("rand") {
+        "read" => one(0),
+        "write" => one(1),
+        _ => one(0).filter(|it| one(1) == Some(*it)),
+    }
 }
 
 /// `read: IOPS=20.0k, BW=156MiB/s (164MB/s)(27.4GiB/180003msec)`

@@ -15,6 +15,10 @@ const SECTOR_BYTES: f64 = 512.0;
 pub(super) fn row(text: &str, before: &mut Before) -> Met {
     let mut words = text.split_whitespace();
     let Some(first) = words.next() else { return Met::Nothing };
+    let is_behind_processors = std::mem::replace(&mut before.processors, first == "avg-cpu:");
+    if first == "avg-cpu:" || is_of_report(text, is_behind_processors) {
+        return Met::Whole(What::Passed);
+    }
     let rest: Vec<&str> = words.collect();
     if matches!(first, "Device" | "Device:") {
         return header(&rest, before);
@@ -42,6 +46,18 @@ pub(super) fn row(text: &str, before: &mut Before) -> Met {
     }
 }
 
+/// Numbers of the processors, and the time of a report.
+fn is_of_report(text: &str, is_behind_processors: bool) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_number = |it: &&str| decimal(it).is_some();
+    let is_of = |it: &str, sign: &[u8]| {
+        let signs = it.bytes().filter(|it| sign.contains(it)).count();
+        signs == 2 && it.bytes().all(|it| it.is_ascii_digit() || sign.contains(&it))
+    };
+    let is_time = words.len() >= 2 && is_of(words[0], b"/-.") && is_of(words[1], b":");
+    (is_behind_processors && words.iter().all(is_number)) || is_time
+}
+
 fn header(columns: &[&str], before: &mut Before) -> Met {
     if !columns.contains(&"r/s") {
         return Met::Nothing;
@@ -56,7 +72,9 @@ fn header(columns: &[&str], before: &mut Before) -> Met {
 /// Names of devices have a letter, and nothing that ends a sentence.
 fn is_device(word: &str) -> bool {
     word.starts_with(|it: char| it.is_ascii_alphabetic())
-        && word.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.'))
+        && word
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.' | b'/'))
 }
 
 impl Columns {

@@ -20,7 +20,7 @@ pub(super) fn set(line: &str) -> Option<Setting> {
 /// `/sys/block/DEVICE/queue/NAME`.
 fn device_and_name(path: &str) -> Option<(String, String)> {
     let (device, name) = path.strip_prefix("/sys/block/")?.split_once("/queue/")?;
-    let is_one = |it: &str| !it.is_empty() && !it.contains(['/', ' ', '*', '{']);
+    let is_one = |it: &str| !it.is_empty() && !it.contains(['/', ' ', '*', '{', '[', '?', '$']);
     (is_one(device) && is_one(name)).then(|| (device.to_owned(), name.to_owned()))
 }
 

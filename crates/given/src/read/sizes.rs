@@ -15,13 +15,21 @@ pub(super) fn copied(text: &str, _: &mut Before) -> Met {
         return Met::Nothing;
     }
     let incomplete = || Met::begun("the end of dd without its time and rate");
-    let Some((_, times)) = rest.split_once("copied, ") else { return incomplete() };
-    let Some((seconds, rest)) = leading(times) else { return incomplete() };
-    if !rest.starts_with(" s, ") || !rest.trim_end().ends_with("B/s") {
+    let times = rest.split_once("copied, ").or_else(|| rest.split_once("transferred in "));
+    let Some((seconds, rest)) = times.and_then(|(_, times)| leading(times)) else {
+        return incomplete();
+    };
+    if rest.starts_with("e-") {
+        // In no time at all.
+        return Met::Whole(What::Passed);
+    }
+    let is_gnu = rest.starts_with(" s, ") && rest.trim_end().ends_with("B/s");
+    let is_bsd = rest.starts_with(" sec") && rest.trim_end().ends_with("bytes/sec)");
+    if !is_gnu && !is_bsd {
         return incomplete();
     }
-    if seconds <= 0.0 {
-        return Met::begun("the end of dd in no time");
+    if seconds <= 0.0 || bytes < 1.0 {
+        return Met::Whole(What::Passed);
     }
     Met::Whole(What::Copied(Copied { bytes: bytes as u64, seconds }))
 }
