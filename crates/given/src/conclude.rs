@@ -86,8 +86,8 @@ struct Run<'a> {
 /// Most runs of commands, and most tables, that are compared with each other.
 const COMPARED_MAX: usize = 2000;
 
-/// The runs of a text. A result is that of the command before it, if both were quoted equally often;
-/// a second result of the same size is that of a command that was not sent.
+/// The runs of a text. A result is that of the command before it, if both were quoted equally
+/// often; a second result of the same size is that of a command that was not sent.
 fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
     let mut runs: Vec<Run<'_>> = Vec::new();
     let mut open: Option<(&Command, &Piece)> = None;

@@ -339,8 +339,8 @@ fn merging_off(pieces: &[Piece], tables: &[Table], found: &mut Conclusions) {
         What::Setting(it) => it.device == off.device && it.name == "nomerges",
         _ => false,
     };
-    let lines = pieces.iter().filter(of_device).map(|piece| piece.lines);
-    let before = lines.filter(|it| it.0 < off.lines.0).next_back();
+    let mut lines = pieces.iter().filter(of_device).map(|piece| piece.lines);
+    let before = lines.rfind(|it| it.0 < off.lines.0);
     let lines = span(before.into_iter().chain([off.lines]));
     let made = |table: &Table| {
         let all = [table.mean.reads, table.mean.writes];
