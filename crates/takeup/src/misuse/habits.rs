@@ -155,7 +155,7 @@ const HABITS: &[Habit] = &[
     habit("capture", "-f -ff -c -e -y -yy -T -tt -ttt -s", "leave {WORD} out: that is always so"),
     habit("explain", "-p", "use --pid {PID}"),
     // Others
-    habit("", "analyze analyse diagnose why profile", "run `takeup explain 'PIPELINE'`"),
+    habit("", "analyze analyse why profile", "run `takeup explain 'PIPELINE'`"),
     habit("", "lsblk inspect mt", "run `takeup probe PATH`"),
     habit("", "estimate predict forecast", "run `takeup plan --drive lto8 PATH`"),
     habit("", "blockdev set sysctl", "run `takeup tune set PATH read_ahead_kb=VALUE`"),
