@@ -106,7 +106,7 @@ fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
                 has_run = true;
                 match runs.last_mut().filter(|last| last.lines.0 == result.lines.0) {
                     None => runs.push(result),
-                    Some(last) => last.take(result),
+                    Some(last) => last.take(result, piece.after_text),
                 }
             }
             _ => {}
@@ -129,14 +129,14 @@ fn result_of<'a>(command: &'a Command, drive: usize, lines: (u32, u32), piece: &
 }
 
 impl<'a> Run<'a> {
-    /// Another result behind the same command.
-    fn take(&mut self, other: Run<'a>) {
+    /// Another result behind the same command, with other text in between or not.
+    fn take(&mut self, other: Run<'a>, is_apart: bool) {
         match (self.bytes, other.bytes) {
             // `time dd`: the times of dd are those of the transfer.
             (None, Some(_)) => *self = Run { processor_seconds: self.processor_seconds, ..other },
             (Some(_), None) => {}
             // dd prints how far it is, and its end last.
-            (Some(before), Some(after)) if after > before => *self = other,
+            (Some(before), Some(after)) if after > before && !is_apart => *self = other,
             _ => self.is_doubtful = true,
         }
     }

@@ -84,8 +84,8 @@ pub struct Command {
     pub line: String,
     /// Empty if it is more than one pipeline.
     pub stages: Vec<String>,
-    /// The prompt, which tells machines apart.
-    pub prompt: String,
+    /// The name of the machine in the prompt; empty where it has none.
+    pub machine: String,
 }
 
 /// `N bytes copied`.
@@ -157,6 +157,8 @@ pub struct Job {
     pub engine: Option<String>,
     pub depth: Option<u64>,
     pub jobs: Option<u64>,
+    /// A value is a variable, or one of several.
+    pub is_unsure: bool,
 }
 
 /// Reads or writes of fio.
@@ -189,6 +191,8 @@ pub struct Setting {
     pub value: String,
     /// It was written, not read.
     pub is_set: bool,
+    /// As that of a command.
+    pub machine: String,
 }
 
 /// A line of a summary.
@@ -203,6 +207,8 @@ pub enum SummaryLine {
     /// Of something else, so that nobody knows what a rate is of.
     OtherSize,
     Seconds(f64),
+    /// A time that may be several.
+    OtherTime,
     /// As printed, likewise.
     Rate {
         bytes_per_second: f64,

@@ -13,7 +13,7 @@ mod queue;
 mod sizes;
 mod summary;
 
-use crate::piece::{Piece, What};
+use crate::piece::{Command, Piece, What};
 
 /// Longest text that is read.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -66,6 +66,8 @@ struct Before {
     columns: Option<iostat::Columns>,
     /// A queue setting that was asked for and comes in the next line.
     asked: Option<(String, String)>,
+    /// The machine of the last prompt.
+    machine: String,
     /// The text is in a file of jobs.
     in_job_file: bool,
     /// The line before was the head of numbers of the processors.
@@ -130,6 +132,18 @@ impl Read {
             match recognised(&text, before) {
                 Met::Whole(What::Passed) => return taken,
                 Met::Whole(what) => {
+                    let what = match (what, lines.get(taken)) {
+                        (what, Some(next)) if is_cut(&what, &lines[taken - 1], next, before) => {
+                            if let What::Command(command) = what {
+                                // Its options are not known.
+                                What::Command(Command { stages: Vec::new(), ..command })
+                            } else {
+                                self.refuse(line_of(at), "a line that is cut in two".to_owned());
+                                return taken;
+                            }
+                        }
+                        (what, _) => what,
+                    };
                     let lines_of_it = (line_of(at), line_of(at + taken - 1));
                     let after_text = std::mem::take(&mut before.has_text);
                     let quoted = lines[0].quoted;
@@ -144,14 +158,51 @@ impl Read {
             }
         }
         before.has_text |= text.contains(char::is_alphanumeric);
+        if text.ends_with("ermission denied") {
+            // `sudo echo 2 > PATH` writes nothing.
+            let is_set = |piece: &mut Piece| matches!(&piece.what, What::Setting(it) if it.is_set);
+            self.pieces.pop_if(is_set);
+        }
         match why.filter(|why| !why.is_empty()) {
-            Some(why) if self.refused.len() < REFUSED_MAX => {
-                self.refused.push(Refused { line: line_of(at), why });
-            }
-            _ => self.passed_lines += 1,
+            Some(why) => self.refuse(line_of(at), why),
+            None => self.passed_lines += 1,
         }
         1
     }
+
+    fn refuse(&mut self, line: u32, why: String) {
+        if self.refused.len() < REFUSED_MAX {
+            self.refused.push(Refused { line, why });
+        }
+    }
+}
+
+/// Lines that are shorter were not cut at the edge of a screen.
+const CUT_COLUMNS_MIN: usize = 72;
+
+/// Whether a line that is whole by itself seems to go on in the next one.
+fn is_cut(what: &What, line: &Line, next: &Line, before: &Before) -> bool {
+    if !goes_on(next, line, before) {
+        return false;
+    }
+    let word = next.text.trim_start().split(' ').next().unwrap_or_default();
+    if matches!(what, What::Command(_)) {
+        let is_option = word.starts_with('-') && word.len() > 1 && !word.starts_with("--- ");
+        let is_value = word.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.bytes().all(|it| it.is_ascii_lowercase())
+        });
+        let is_rest = line.text.len() >= CUT_COLUMNS_MIN && !word.contains(':');
+        return is_option || is_value || (is_rest && begins_low(word));
+    }
+    let ends_in_value = matches!(what, What::Job(_) | What::Call(_));
+    let is_long = line.text.len() >= CUT_COLUMNS_MIN;
+    ends_in_value && is_long && line.text.ends_with(char::is_alphanumeric) && begins_low(word)
+}
+
+/// As the rest of a word or a number does. fio prints its version behind a job.
+fn begins_low(word: &str) -> bool {
+    word.starts_with(|it: char| it.is_ascii_lowercase() || it.is_ascii_digit())
+        && !word.starts_with("fio-")
 }
 
 /// Whether a line can be the rest of the one before: it is nothing by itself.
@@ -190,6 +241,11 @@ fn cleaned(line: &str) -> Line {
             '\u{1b}' if letters.peek() == Some(&'[') => {
                 letters.next();
                 while letters.next_if(|it| !it.is_ascii_alphabetic()).is_some() {}
+                letters.next();
+            }
+            // The title of a window.
+            '\u{1b}' if letters.peek() == Some(&']') => {
+                while letters.next_if(|it| !matches!(it, '\u{7}' | '\\')).is_some() {}
                 letters.next();
             }
             '\u{a0}' | '\u{202f}' => plain.push(' '),

@@ -59,7 +59,7 @@ impl Trial<'_> {
         self.program == other.program
             && self.source == other.source
             && self.target == other.target
-            && self.run.command.prompt == other.run.command.prompt
+            && self.run.command.machine == other.run.command.machine
             && self.run.drive == other.run.drive
             && self.run.bytes == other.run.bytes
     }
@@ -175,8 +175,8 @@ fn bytes_of(text: &str) -> Option<u64> {
     let factor = match &text[end..] {
         "" => 1,
         "k" | "K" | "KiB" => 1 << 10,
-        "M" | "MiB" => 1 << 20,
-        "G" | "GiB" => 1 << 30,
+        "M" | "m" | "MiB" => 1 << 20,
+        "G" | "g" | "GiB" => 1 << 30,
         "kB" | "KB" => 1000,
         "MB" => 1_000_000,
         "b" => 512,
@@ -266,7 +266,7 @@ fn of_sources(groups: &[Vec<Trial<'_>>], found: &mut Conclusions) {
             && slow.target == fast.target
             && slow.block_bytes == fast.block_bytes
             && slow.run.drive == fast.run.drive
-            && slow.run.command.prompt == fast.run.command.prompt
+            && slow.run.command.machine == fast.run.command.machine
     };
     let times = |(slow, fast): &(&Trial<'_>, &Trial<'_>)| {
         fast.rate().zip(slow.rate()).map_or(0.0, |(fast, slow)| fast / slow)

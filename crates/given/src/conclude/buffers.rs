@@ -33,7 +33,7 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
         }
         let is_same = |it: &usize| {
             let (one, other) = (&variants[at], &variants[*it]);
-            one.body == other.body && one.run.command.prompt == other.run.command.prompt
+            one.body == other.body && one.run.command.machine == other.run.command.machine
         };
         let same: Vec<usize> = (at..variants.len()).filter(is_same).collect();
         same.iter().for_each(|it| is_done[*it] = true);

@@ -30,6 +30,7 @@ const MORE_THAN_OFFERED: f64 = 1.05;
 /// The busy rows of a device in a table.
 struct Table {
     device: String,
+    machine: String,
     mean: DeviceRow,
     /// It may be of all the time since the machine was started.
     is_since_start: bool,
@@ -54,7 +55,10 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) -> Vec<(u32, u
             continue;
         }
         let limit = setting(pieces, table, "max_sectors_kb").and_then(kibibytes);
-        let load = loads.iter().rfind(|load| fits(load, &table.mean, limit));
+        let is_its = |load: &&Load| {
+            is_one_machine(&load.machine, &table.machine) && fits(load, &table.mean, limit)
+        };
+        let load = loads.iter().rfind(is_its);
         merged(table, found);
         as_made(table, load, found);
         split(table, load, limit, found);
@@ -68,18 +72,18 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) -> Vec<(u32, u
 /// One table for each device of a run of iostat. A run begins at a command, or behind other text.
 fn tables(pieces: &[Piece]) -> Vec<Table> {
     let mut tables: Vec<Rows<'_>> = Vec::new();
-    let (mut begins, mut shows_start, mut last) = (0, true, 0);
+    let (mut begins, mut shows_start, mut machine) = (0, true, "");
     for piece in pieces {
-        if piece.after_text && last > 0 {
+        let is_of_table = matches!(piece.what, What::Columns | What::Device(_));
+        if piece.after_text || !is_of_table {
             begins = tables.len();
         }
         match &piece.what {
             What::Command(command) => {
-                begins = tables.len();
                 shows_start = !leaves_out_start(&command.line);
+                machine = &command.machine;
             }
             What::Device(row) => {
-                last = piece.lines.1;
                 let has_room = tables.len() < COMPARED_MAX;
                 let is_same = |rows: &&mut Rows<'_>| rows.device == row.device;
                 match tables.iter_mut().skip(begins).find(is_same) {
@@ -87,21 +91,26 @@ fn tables(pieces: &[Piece]) -> Vec<Table> {
                     None if has_room => {
                         let device = row.device.as_str();
                         let all = vec![(row.as_ref(), piece.lines)];
-                        tables.push(Rows { device, shows_start, all });
+                        tables.push(Rows { device, machine, shows_start, all });
                     }
                     None => {}
                 }
             }
-            What::Columns => {}
-            _ => last = 0,
+            _ => {}
         }
     }
     tables.iter().filter_map(busy).collect()
 }
 
+/// Whether both can be of one machine: a prompt without a name may be of any.
+fn is_one_machine(one: &str, other: &str) -> bool {
+    one.is_empty() || other.is_empty() || one == other
+}
+
 /// Rows of a device in a run of iostat.
 struct Rows<'a> {
     device: &'a str,
+    machine: &'a str,
     /// The first report is of the time since the machine was started.
     shows_start: bool,
     all: Vec<(&'a DeviceRow, (u32, u32))>,
@@ -118,6 +127,7 @@ fn leaves_out_start(line: &str) -> bool {
 fn busy(rows: &Rows<'_>) -> Option<Table> {
     let is_since_start = rows.all.len() == 1 && rows.shows_start;
     let skipped = usize::from(rows.shows_start && !is_since_start);
+    let machine = rows.machine.to_owned();
     let rows = &rows.all[skipped..];
     let most = rows.iter().map(|(row, _)| row.bytes_per_second()).fold(0.0, f64::max);
     let busy: Vec<&DeviceRow> = rows
@@ -136,6 +146,7 @@ fn busy(rows: &Rows<'_>) -> Option<Table> {
     let all_told = busy.iter().all(|row| row.in_flight.is_some());
     Some(Table {
         device: first.device.clone(),
+        machine,
         is_since_start,
         mean: DeviceRow {
             device: first.device.clone(),
@@ -180,7 +191,11 @@ fn fits(load: &Load, row: &DeviceRow, limit: Option<f64>) -> bool {
 /// what was read behind it.
 fn setting<'a>(pieces: &'a [Piece], table: &Table, name: &str) -> Option<&'a str> {
     let of_name = |piece: &'a Piece| match &piece.what {
-        What::Setting(it) if it.device == table.device && it.name == name => {
+        What::Setting(it)
+            if it.device == table.device
+                && it.name == name
+                && is_one_machine(&it.machine, &table.machine) =>
+        {
             Some((it, piece.lines.0))
         }
         _ => None,
@@ -278,9 +293,10 @@ fn in_flight(table: &Table, load: Option<&Load>, limit: Option<f64>, found: &mut
     let Some((load, offers)) = load.and_then(|load| Some((load, load.offers()?))) else {
         let what = format!("{device} has {in_flight:.1} requests in flight in the mean");
         let why = "that it is busy all the time says only that there was always one".to_owned();
-        let finding = Finding::new(&rules::IN_FLIGHT, Certainty::Measured, what)
+        let mut finding = Finding::new(&rules::IN_FLIGHT, Certainty::Measured, what)
             .because(why)
             .with_number("in flight", in_flight, Unit::Count);
+        finding.caveat = table.caveat();
         found.add(table.lines, finding);
         let command = "the command or the job that reads and writes".to_owned();
         found.lacks("whether the program or the device sets that number", command);

@@ -17,6 +17,8 @@ pub(super) struct Load {
     pub(super) lines: (u32, u32),
     /// What fio measured with it: requests for each second, and their mean latency.
     measured: Vec<(f64, Option<f64>)>,
+    /// The machine of the prompt before it.
+    pub(super) machine: String,
     /// Others run or may run beside it, so that no number is known to be of it alone.
     is_one_of_several: bool,
 }
@@ -32,7 +34,8 @@ impl Load {
     /// Most requests that it has in flight.
     pub(super) fn offers(&self) -> Option<u64> {
         let depth = if self.has_one_each() { 1 } else { self.job.depth.unwrap_or(1) };
-        depth.checked_mul(self.job.jobs?).filter(|_| !self.is_one_of_several)
+        let is_sure = !self.is_one_of_several && !self.job.is_unsure;
+        depth.checked_mul(self.job.jobs?).filter(|_| is_sure)
     }
 
     /// What gives it twice as many.
@@ -75,7 +78,8 @@ fn offered(load: &Load, offers: u64) -> Finding {
             .with_number("in flight", in_flight, Unit::Count)
             .with_action(format!("to know which, the same job with {}", load.twice()))
     } else {
-        let what = format!("the job has {offers} requests{of} in flight at most");
+        let count = format::counted(offers, "request", "requests");
+        let what = format!("the job has {count}{of} in flight at most");
         let depth = load.job.depth.unwrap_or(1);
         let processes = format::counted(load.job.jobs.unwrap_or(1), "process", "processes");
         let why = if load.has_one_each() && depth > 1 {
@@ -99,6 +103,18 @@ pub(super) fn loads(pieces: &[Piece]) -> Vec<Load> {
     let mut loads = of_files(pieces);
     loads.extend(of_outputs(pieces));
     loads.sort_by_key(|load| load.lines);
+    let mut machines = pieces.iter().filter_map(|piece| match &piece.what {
+        What::Command(command) => Some((piece.lines.0, &command.machine)),
+        _ => None,
+    });
+    let (mut machine, mut next) = (String::new(), machines.next());
+    for load in &mut loads {
+        while let Some((_, name)) = next.filter(|(line, _)| *line < load.lines.0) {
+            machine.clone_from(name);
+            next = machines.next();
+        }
+        load.machine.clone_from(&machine);
+    }
     loads.truncate(COMPARED_MAX);
     loads
 }
@@ -150,6 +166,7 @@ fn with_value(job: Job, value: &Job) -> Job {
         engine: value.engine.clone().or(job.engine),
         depth: value.depth.or(job.depth),
         jobs: value.jobs.or(job.jobs),
+        is_unsure: job.is_unsure || value.is_unsure,
     }
 }
 
@@ -158,10 +175,11 @@ fn with_value(job: Job, value: &Job) -> Job {
 fn of_outputs(pieces: &[Piece]) -> Vec<Load> {
     let mut loads: Vec<Load> = Vec::new();
     // Jobs of the output that is being read, and whether their results have begun.
-    let (mut first, mut has_results) = (0, true);
+    let (mut first, mut has_results, mut is_open) = (0, true, false);
     for piece in pieces {
         match &piece.what {
             What::Job(job) => {
+                is_open = true;
                 if has_results {
                     (first, has_results) = (loads.len(), false);
                 }
@@ -177,18 +195,20 @@ fn of_outputs(pieces: &[Piece]) -> Vec<Load> {
             }
             What::Direction(rate) => {
                 has_results = true;
-                if let Some(load) = loads.last_mut() {
+                if let Some(load) = loads.last_mut().filter(|_| is_open) {
                     load.measured.push((rate.per_second, None));
                     load.lines.1 = piece.lines.1;
                 }
             }
             What::MeanLatency(seconds) => {
-                let rate = loads.last_mut().and_then(|load| load.measured.last_mut());
+                let rate =
+                    loads.last_mut().filter(|_| is_open).and_then(|load| load.measured.last_mut());
                 if let Some((_, latency)) = rate {
                     *latency = Some(*seconds);
                 }
             }
-            What::Command(_) => has_results = true,
+            // Its results are not those of a job before it.
+            What::Command(_) => (has_results, is_open) = (true, false),
             _ => {}
         }
     }

@@ -20,6 +20,7 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
                 (size, seconds) = (Some((bytes, binary_bytes, piece.lines)), None);
             }
             SummaryLine::OtherSize => size = None,
+            SummaryLine::OtherTime => seconds = None,
             SummaryLine::Seconds(it) => seconds = Some((it, piece.lines)).filter(|it| it.0 > 0.0),
             SummaryLine::Rate { bytes_per_second, binary_bytes_per_second } => {
                 let (Some((bytes, binary, at)), Some((time, _))) = (size, seconds.take()) else {

@@ -211,3 +211,62 @@ fn settings_count_from_where_they_stand() {
     let found = shown(&format!("# iostat -xky 30\n{busy}{idle}"));
     assert!(found[0].1.what.contains("60.0"), "{found:?}");
 }
+
+/// Of a second look, with other truths.
+#[test]
+fn what_is_cut_or_of_somebody_else_is_not_taken() {
+    let end =
+        |seconds: u32| format!("4000000000 bytes (4.0 GB, 3.7 GiB) copied, {seconds} s, 1 MB/s\n");
+    let dd = |options: &str| format!("$ dd if=a of=/dev/nst0{options}\n");
+    // Options in the next line, and prompts that are not known.
+    for second in ["$ dd if=a of=/dev/nst0\nbs=64k\n", "what I did then:\ndd bs=1M ...\n"] {
+        assert_eq!(shown(&[dd(" bs=4k"), end(90), second.to_owned(), end(9)].concat()), []);
+    }
+    let more = "4100000000 bytes (4.1 GB, 3.8 GiB) copied, 9 s, 1 MB/s\n";
+    let text = [&dd(" bs=64k"), &end(90), "(same with bs=1M)\n", more].concat();
+    assert_eq!(shown(&[&dd(" bs=4k"), &end(95), &text[..]].concat()), []);
+    for prompt in ["bash-5.1$ ", "/ # ", "$ LC_ALL=C ", "(env) me@host:~$ ", "mac:~ joe$ "] {
+        let text = [dd(" bs=4k"), end(90), dd(" bs=64k").replace("$ ", prompt), end(9)].concat();
+        let found = shown(&text.replace(
+            "$ dd if=a of=/dev/nst0 bs=4k",
+            &format!("{prompt}dd if=a of=/dev/nst0 bs=4k"),
+        ));
+        assert!(found[0].1.what.starts_with("blocks of 64 KiB"), "{prompt}: {found:?}");
+    }
+    let table = "Device r/s rkB/s rrqm/s w/s wkB/s wrqm/s aqu-sz %util\n\
+                 sda 0.0 0.0 0.0 9000.0 36000.0 0.0 32.0 100.0\n";
+    let set = |prompt: &str, how: &str| format!("{prompt} echo 2 {how}\n");
+    let path = "/sys/block/sda/queue/nomerges";
+    let is_off = |text: &str| shown(text).iter().any(|it| it.0 == "given.merging-off");
+    let denied = format!("-bash: {path}: Permission denied\n");
+    assert!(is_off(&[&set("#", &format!("> {path}")), table].concat()));
+    assert!(is_off(&[&set("$", &format!("| sudo tee {path}")), "2\n", table].concat()));
+    assert!(!is_off(&[&set("$", &format!("> {path}")), &denied, table].concat()));
+    let theirs = set("a@db:~#", &format!("> {path}"));
+    assert!(!is_off(&[&theirs, "b@nas:~# iostat -xk\n", table].concat()));
+    // Three people's disks.
+    let others = [table, "[code]\n", &table.replace("32.0", "8.0"), "[/code]\n"].concat();
+    let found = shown(&format!("alice:\n{others}"));
+    assert_eq!(found.iter().filter(|it| it.0 == "given.in-flight").count(), 2, "{found:?}");
+}
+
+#[test]
+fn values_that_are_not_sure_are_not_replaced_by_defaults() {
+    for value in ["iodepth=${QD}", "numjobs=${N}", "bssplit=4k/10:64k/90", "bs=4k,64k"] {
+        let text = format!("[global]\nioengine=libaio\nbs=4k\niodepth=4\n[a]\n{value}\n");
+        assert_eq!(shown(&text), [], "{value}");
+    }
+    // Results of a job that was not sent.
+    let job =
+        "a: (g=0): rw=read, bs=(R) 4096B-4096B, (W) 4096B-4096B, ioengine=libaio, iodepth=4\n";
+    let rate = "read: IOPS=9000, BW=35.2MiB/s (36.9MB/s)(352MiB/10001msec)\n\
+                lat (usec): min=1, max=9, avg=400.00, stdev=1.0\n";
+    let found = shown(&[job, "Starting 1 process\n", "$ fio b.fio\n", rate].concat());
+    assert_eq!(found[0].1.what, "the job has 4 requests of 4 KiB in flight at most");
+    // A day and two hours; and a size that cannot be read is not the one before.
+    let of =
+        |size: &str, time: &str| format!("Total Size: {size}\nDuration: {time}\nSpeed: 100 MB/s\n");
+    assert_eq!(shown(&of("9.378 TB", "1.02:03:04")), []);
+    let first = of("60.00 GB", "0:10:00");
+    assert_eq!(shown(&[first, of("1,204 GB", "3:20:40")].concat()), []);
+}

@@ -15,13 +15,14 @@ pub(super) fn typed(text: &str, before: &mut Before) -> Met {
     before.columns = before.columns.take().filter(|_| !line.contains("iostat"));
     let line = untimed(line);
     before.asked = queue::asked(line);
-    if let Some(setting) = queue::set(line) {
+    before.machine = machine_of(prompt).to_owned();
+    if let Some(setting) = queue::set(line, &before.machine) {
         return Met::Whole(What::Setting(setting));
     }
     // Of several pipelines nobody knows which one a result is of.
     let stages = stages(line).unwrap_or_default();
-    let (line, prompt) = (line.to_owned(), prompt.to_owned());
-    Met::Whole(What::Command(Command { line, stages, prompt }))
+    let (line, machine) = (line.to_owned(), before.machine.clone());
+    Met::Whole(What::Command(Command { line, stages, machine }))
 }
 
 /// Whether a quote or a bracket is open.
@@ -42,27 +43,41 @@ fn is_open(line: &str) -> bool {
     quote.is_some() || depth > 0 || is_escaped
 }
 
-/// The prompt and what stands behind it: `$ `, `# `, `% `, `user@host:~# `, `host:~ # `.
+/// The prompt and what stands behind it: `$ `, `# `, `% `, `user@host:~# `, `host:~ # `, `bash-5.1$ `.
 fn behind_prompt(text: &str) -> Option<(&str, &str)> {
-    let text = text.trim_start();
+    let mut text = text.trim_start();
+    // `(venv) user@host:~$`
+    if let Some((_, rest)) = text.strip_prefix('(').and_then(|it| it.split_once(") ")) {
+        text = rest;
+    }
     let (first, rest) = text.split_once(' ')?;
     let ends = |it: &str| it.ends_with(['$', '#', '%']);
     let is_sign = |it: &str| matches!(it, "$" | "#" | "%");
-    let is_place = |it: &str| it.contains(':') || (it.contains('@') && it.contains(']'));
+    let is_shell = |it: &str| it.starts_with("bash-") || it.starts_with("sh-");
+    let is_place =
+        |it: &str| it.contains(':') || (it.contains('@') && it.contains(']')) || is_shell(it);
     let (prompt, line) = if is_sign(first) || (ends(first) && is_place(first)) {
         (first, rest)
     } else {
-        // `[root@host ~]#`, `host:~ #`.
+        // `[root@host ~]#`, `host:~ #`, `mac:~ joe$`, `/ #`.
         let (second, line) = rest.split_once(' ')?;
         let is_bracket = first.starts_with('[') && first.contains('@') && ends(second);
         let is_path = first.contains(":~") || first.contains(":/");
-        (is_bracket || (is_path && is_sign(second))).then_some((first, line))?
+        let is_root = first == "/" && is_sign(second);
+        (is_bracket || is_root || (is_path && ends(second))).then_some((first, line))?
     };
     let line = line.trim();
     let begins = |it: char| it.is_ascii_alphabetic() || matches!(it, '/' | '.');
     // `# gtod_reduce=1` is a value that is switched off in a file of jobs.
-    let is_value = line.split(' ').next().is_some_and(|word| word.contains('='));
+    let is_value = line.contains('=') && !line.contains(' ');
     (line.starts_with(begins) && !is_value).then_some((prompt, line))
+}
+
+/// `host` of `user@host:~#`.
+fn machine_of(prompt: &str) -> &str {
+    let behind = prompt.split_once('@').map(|(_, it)| it);
+    let host = behind.or_else(|| prompt.contains(":~").then_some(prompt)).unwrap_or_default();
+    host.split([':', ' ', ']']).next().unwrap_or_default()
 }
 
 /// The line without `sudo`, `time`, and the shell that was given it.
@@ -71,6 +86,14 @@ fn untimed(line: &str) -> &str {
     while let Some(rest) =
         ["sudo ", "time ", "/usr/bin/time "].iter().find_map(|it| inner.strip_prefix(it))
     {
+        inner = rest.trim();
+    }
+    // `LC_ALL=C dd ...`
+    while let Some((word, rest)) = inner.split_once(' ') {
+        let name = word.split_once('=').map_or("", |(name, _)| name);
+        if name.is_empty() || !name.bytes().all(|it| it.is_ascii_uppercase() || it == b'_') {
+            break;
+        }
         inner = rest.trim();
     }
     let shell = ["sh -c ", "bash -c "].iter().find_map(|it| inner.strip_prefix(it));

@@ -8,7 +8,11 @@ use crate::piece::{DirectionRate, Job, What};
 pub(super) fn job_file(text: &str, before: &mut Before) -> Met {
     let line = text.trim();
     if let Some(section) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
-        let is_name = !section.is_empty() && !section.contains(['[', '@', '%', '=', ' ', ',']);
+        // Marks of a forum's posts look like sections.
+        let is_mark = matches!(section, "code" | "quote" | "list" | "spoiler");
+        let is_name = !section.is_empty()
+            && !is_mark
+            && !section.contains(['[', '@', '%', '=', ' ', ',', '/']);
         if !is_name {
             return Met::Nothing;
         }
@@ -28,7 +32,11 @@ pub(super) fn job_file(text: &str, before: &mut Before) -> Met {
         return Met::Nothing;
     }
     let mut job = Job::default();
+    let is_number = |value: &str| value.parse::<u64>().is_ok();
     match name {
+        "bs" | "blocksize" if binary(value).is_none() => job.is_unsure = true,
+        "iodepth" | "numjobs" if !is_number(value) => job.is_unsure = true,
+        "bssplit" | "bsrange" | "blocksize_range" => job.is_unsure = true,
         "bs" | "blocksize" => job.block_bytes = binary(value),
         "rw" | "readwrite" => job.pattern = Some(value.to_owned()),
         "ioengine" => job.engine = Some(value.to_owned()),
@@ -67,9 +75,13 @@ pub(super) fn printed(text: &str, _: &mut Before) -> Met {
 fn job(rest: &str) -> Met {
     let of = |name: &str| {
         let (_, value) = rest.split_once(&format!("{name}="))?;
-        Some(value.split([',', ' ']).next()?.to_owned())
+        let value = value.split(',').next()?.trim();
+        // A word that was cut in two.
+        (!value.contains(' ')).then(|| value.to_owned())
     };
-    let Some(depth) = of("iodepth").and_then(|it| it.parse().ok()) else {
+    let has_engine = !rest.contains("ioengine=") || of("ioengine").is_some();
+    let depth = of("iodepth").and_then(|it| it.parse().ok()).filter(|_| has_engine);
+    let Some(depth) = depth else {
         return if rest.contains("rw=") {
             Met::begun("a job of fio without its depth")
         } else {
@@ -84,6 +96,7 @@ fn job(rest: &str) -> Met {
         engine: of("ioengine"),
         depth: Some(depth),
         jobs: None,
+        is_unsure: false,
     }))
 }
 

@@ -24,8 +24,14 @@ pub(super) fn row(text: &str, before: &mut Before) -> Met {
         return header(&rest, before);
     }
     if rest.len() < 2 || !rest.iter().all(|word| decimal(word).is_some()) || !is_device(first) {
-        // A row that goes on with the next row has lost its end.
-        return Met::Nothing;
+        // A row with a note behind it; one that goes on with the next row has lost its end.
+        let numbers = rest.iter().take_while(|word| decimal(word).is_some()).count();
+        let is_row = before.columns.is_some() && numbers + 2 >= NUMBERS_MIN && is_device(first);
+        return if is_row {
+            Met::begun("a row of iostat with more than numbers")
+        } else {
+            Met::Nothing
+        };
     }
     let Some(columns) = &before.columns else {
         return if rest.len() >= NUMBERS_MIN && text.contains(['.', ',']) {
@@ -54,7 +60,11 @@ fn is_of_report(text: &str, is_behind_processors: bool) -> bool {
         let signs = it.bytes().filter(|it| sign.contains(it)).count();
         signs == 2 && it.bytes().all(|it| it.is_ascii_digit() || sign.contains(&it))
     };
-    let is_time = words.len() >= 2 && is_of(words[0], b"/-.") && is_of(words[1], b":");
+    let is_iso = words.len() == 1
+        && text.contains('T')
+        && words[0].matches(':').count() >= 2
+        && words[0].starts_with(|it: char| it.is_ascii_digit());
+    let is_time = is_iso || words.len() >= 2 && is_of(words[0], b"/-.") && is_of(words[1], b":");
     (is_behind_processors && words.iter().all(is_number)) || is_time
 }
 

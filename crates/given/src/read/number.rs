@@ -23,15 +23,15 @@ pub(super) fn clock(text: &str) -> Option<f64> {
     if let Some((minutes, seconds)) = text.split_once('m') {
         return Some(decimal(minutes)? * 60.0 + decimal(seconds.strip_suffix('s')?)?);
     }
-    let mut parts = text.split(':');
-    let first = decimal(parts.next()?)?;
-    let mut total = first;
-    let mut count = 1;
-    for part in parts {
-        total = total * 60.0 + decimal(part)?;
-        count += 1;
+    let parts: Vec<&str> = text.split(':').collect();
+    let (last, whole) = parts.split_last()?;
+    let mut total = 0.0;
+    for part in whole {
+        // Only seconds have decimals: `1.02:03:04` is a day and two hours.
+        let number = part.parse::<u32>().ok()?;
+        total = (total + f64::from(number)) * 60.0;
     }
-    (2..=3).contains(&count).then_some(total)
+    (2..=3).contains(&parts.len()).then_some(total + decimal(last)?)
 }
 
 /// Factor of a unit of size in powers of 1000, and in powers of 1024. fio and iostat mean 1024 by

@@ -9,12 +9,19 @@ pub(super) fn asked(line: &str) -> Option<(String, String)> {
     device_and_name(line.strip_prefix("cat ")?.trim())
 }
 
-/// The setting that a command writes.
-pub(super) fn set(line: &str) -> Option<Setting> {
-    let (value, path) = line.strip_prefix("echo ")?.split_once('>')?;
+/// The setting that a command writes, by `>` or by `tee`.
+pub(super) fn set(line: &str, machine: &str) -> Option<Setting> {
+    let rest = line.strip_prefix("echo ")?;
+    let (value, path) = match rest.split_once('|') {
+        Some((value, tee)) => {
+            let tee = tee.trim();
+            (value, tee.strip_prefix("sudo ").unwrap_or(tee).strip_prefix("tee ")?)
+        }
+        None => rest.split_once('>')?,
+    };
     let (device, name) = device_and_name(path.trim())?;
     let value = value.trim().trim_matches(['"', '\'']).to_owned();
-    Some(Setting { device, name, value, is_set: true })
+    Some(Setting { device, name, value, is_set: true, machine: machine.to_owned() })
 }
 
 /// `/sys/block/DEVICE/queue/NAME`.
@@ -27,7 +34,8 @@ fn device_and_name(path: &str) -> Option<(String, String)> {
 pub(super) fn value(text: &str, before: &mut Before) -> Met {
     let line = text.trim();
     if let Some((device, name)) = before.asked.take() {
-        let setting = Setting { device, name, value: line.to_owned(), is_set: false };
+        let (value, machine) = (line.to_owned(), before.machine.clone());
+        let setting = Setting { device, name, value, is_set: false, machine };
         return Met::Whole(What::Setting(setting));
     }
     // The kernel's line, and that of tapeinfo.

@@ -19,17 +19,24 @@ pub(super) fn line(text: &str) -> Option<SummaryLine> {
         });
     }
     if ends(&["size", "data", "bytes", "read", "written", "transferred", "stored"]) {
-        let (number, rest) = number(value)?;
-        let (decimal, binary) = unit(rest.trim()).filter(|_| !rest.trim().is_empty())?;
+        let with_unit = number(value).filter(|(_, rest)| !rest.trim().is_empty());
+        let read = with_unit.and_then(|(number, rest)| Some((number, unit(rest.trim())?)));
+        let Some((number, (decimal, binary))) = read else {
+            let is_number = value.starts_with(|it: char| it.is_ascii_digit());
+            return is_number.then_some(SummaryLine::OtherSize);
+        };
         if !SIZES.contains(&name.as_str()) {
             return Some(SummaryLine::OtherSize);
         }
         return Some(SummaryLine::Size { bytes: number * decimal, binary_bytes: number * binary });
     }
+    if !ends(&["run time", "elapsed time", "duration"]) {
+        return None;
+    }
     // `01:56` may be minutes, or hours.
     let is_sure = value.matches(':').count() == 2;
-    let is_time = is_sure && ends(&["run time", "elapsed time", "duration"]);
-    is_time.then(|| clock(value).map(SummaryLine::Seconds))?
+    let seconds = clock(value).filter(|_| is_sure);
+    Some(seconds.map_or(SummaryLine::OtherTime, SummaryLine::Seconds))
 }
 
 /// A number that cannot be one with groups of thousands: `1,234`.
