@@ -43,7 +43,8 @@ fn is_open(line: &str) -> bool {
     quote.is_some() || depth > 0 || is_escaped
 }
 
-/// The prompt and what stands behind it: `$ `, `# `, `% `, `user@host:~# `, `host:~ # `, `bash-5.1$ `.
+/// The prompt and what stands behind it: `$ `, `# `, `% `, `user@host:~# `, `host:~ # `,
+/// `bash-5.1$ `.
 fn behind_prompt(text: &str) -> Option<(&str, &str)> {
     let mut text = text.trim_start();
     // `(venv) user@host:~$`
