@@ -171,9 +171,12 @@ impl Read {
     }
 
     fn refuse(&mut self, line: u32, why: String) {
-        if self.refused.len() < REFUSED_MAX {
-            self.refused.push(Refused { line, why });
-        }
+        let why = match self.refused.len() {
+            0..REFUSED_MAX => why,
+            REFUSED_MAX => "further lines that are not whole are not listed".to_owned(),
+            _ => return,
+        };
+        self.refused.push(Refused { line, why });
     }
 }
 
@@ -182,9 +185,6 @@ const CUT_COLUMNS_MIN: usize = 72;
 
 /// Whether a line that is whole by itself seems to go on in the next one.
 fn is_cut(what: &What, line: &Line, next: &Line, before: &Before) -> bool {
-    if !goes_on(next, line, before) {
-        return false;
-    }
     let word = next.text.trim_start().split(' ').next().unwrap_or_default();
     if matches!(what, What::Command(_)) {
         let is_option = word.starts_with('-') && word.len() > 1 && !word.starts_with("--- ");
@@ -192,11 +192,13 @@ fn is_cut(what: &What, line: &Line, next: &Line, before: &Before) -> bool {
             !name.is_empty() && name.bytes().all(|it| it.is_ascii_lowercase())
         });
         let is_rest = line.text.len() >= CUT_COLUMNS_MIN && !word.contains(':');
-        return is_option || is_value || (is_rest && begins_low(word));
+        let seems = is_option || is_value || (is_rest && begins_low(word));
+        return seems && goes_on(next, line, before);
     }
     let ends_in_value = matches!(what, What::Job(_) | What::Call(_));
     let is_long = line.text.len() >= CUT_COLUMNS_MIN;
-    ends_in_value && is_long && line.text.ends_with(char::is_alphanumeric) && begins_low(word)
+    let seems = ends_in_value && is_long && line.text.ends_with(char::is_alphanumeric);
+    seems && begins_low(word) && goes_on(next, line, before)
 }
 
 /// As the rest of a word or a number does. fio prints its version behind a job.

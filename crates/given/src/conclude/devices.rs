@@ -5,7 +5,7 @@ use base::format;
 
 use super::jobs::{Load, loads};
 use super::{COMPARED_MAX, Conclusions, span};
-use crate::piece::{DeviceRow, Piece, Requests, What};
+use crate::piece::{DeviceRow, Piece, Requests, Setting, What};
 use crate::rules;
 
 /// Rows of a table that move this share of its busiest one count: the load begins and ends.
@@ -50,11 +50,12 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) -> Vec<(u32, u
     let mut used = Vec::new();
     let tables = tables(pieces);
     let loads = loads(pieces);
+    let settings = settings(pieces);
     for table in &tables {
         if table.mean.busy_percent < IDLE_PERCENT {
             continue;
         }
-        let limit = setting(pieces, table, "max_sectors_kb").and_then(kibibytes);
+        let limit = setting(&settings, table, "max_sectors_kb").and_then(kibibytes);
         let is_its = |load: &&Load| {
             is_one_machine(&load.machine, &table.machine) && fits(load, &table.mean, limit)
         };
@@ -65,7 +66,7 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) -> Vec<(u32, u
         in_flight(table, load, limit, found);
         used.extend(load.map(|load| load.lines));
     }
-    merging_off(pieces, &tables, found);
+    merging_off(&settings, &tables, found);
     used
 }
 
@@ -187,21 +188,25 @@ fn fits(load: &Load, row: &DeviceRow, limit: Option<f64>) -> bool {
     is_its_way && !sizes.is_empty() && is_unmerged && (is_own || limit.is_some_and(is_part))
 }
 
+/// Settings with their lines, in the order of the text.
+type Settings<'a> = [(&'a Setting, (u32, u32))];
+
+fn settings(pieces: &[Piece]) -> Vec<(&Setting, (u32, u32))> {
+    let all = pieces.iter().filter_map(|piece| match &piece.what {
+        What::Setting(setting) => Some((setting, piece.lines)),
+        _ => None,
+    });
+    all.take(COMPARED_MAX).collect()
+}
+
 /// The value of a setting where a table was printed: what was typed or read last before it, else
 /// what was read behind it.
-fn setting<'a>(pieces: &'a [Piece], table: &Table, name: &str) -> Option<&'a str> {
-    let of_name = |piece: &'a Piece| match &piece.what {
-        What::Setting(it)
-            if it.device == table.device
-                && it.name == name
-                && is_one_machine(&it.machine, &table.machine) =>
-        {
-            Some((it, piece.lines.0))
-        }
-        _ => None,
+fn setting<'a>(settings: &Settings<'a>, table: &Table, name: &str) -> Option<&'a str> {
+    let is_its = |it: &Setting| {
+        it.device == table.device && it.name == name && is_one_machine(&it.machine, &table.machine)
     };
-    let mut all = pieces.iter().filter_map(of_name);
-    let before = all.clone().rfind(|(_, line)| *line < table.lines.0);
+    let mut all = settings.iter().filter(|(it, _)| is_its(it));
+    let before = all.clone().rfind(|(_, lines)| lines.0 < table.lines.0);
     let found = before.or_else(|| all.find(|(it, _)| !it.is_set));
     found.map(|(it, _)| it.value.as_str())
 }
@@ -343,19 +348,16 @@ fn in_flight(table: &Table, load: Option<&Load>, limit: Option<f64>, found: &mut
 }
 
 /// What single requests cost where merging was switched off.
-fn merging_off(pieces: &[Piece], tables: &[Table], found: &mut Conclusions) {
+fn merging_off(settings: &Settings<'_>, tables: &[Table], found: &mut Conclusions) {
     let is_off = |table: &&Table| {
         let all = [table.mean.reads, table.mean.writes];
-        setting(pieces, table, "nomerges") == Some("2")
+        setting(settings, table, "nomerges") == Some("2")
             && table.mean.busy_percent >= IDLE_PERCENT
             && all.iter().all(|it| it.merged_percent < UNMERGED_PERCENT)
     };
     let Some(off) = tables.iter().find(is_off) else { return };
-    let of_device = |piece: &&Piece| match &piece.what {
-        What::Setting(it) => it.device == off.device && it.name == "nomerges",
-        _ => false,
-    };
-    let mut lines = pieces.iter().filter(of_device).map(|piece| piece.lines);
+    let is_its = |it: &Setting| it.device == off.device && it.name == "nomerges";
+    let mut lines = settings.iter().filter(|(it, _)| is_its(it)).map(|(_, lines)| *lines);
     let before = lines.rfind(|it| it.0 < off.lines.0);
     let lines = span(before.into_iter().chain([off.lines]));
     let made = |table: &Table| {

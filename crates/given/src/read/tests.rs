@@ -178,3 +178,11 @@ fn a_number_at_the_end_of_a_text_may_be_cut() {
     }
     assert_eq!(read("real 5m9.125s").pieces.len(), 1, "its unit is there");
 }
+
+#[test]
+fn lines_that_are_refused_have_a_limit() {
+    let columns = "Device r/s rkB/s w/s wkB/s %util\n";
+    let found = read(&(columns.to_owned() + &"sda 1.0 2.0\n".repeat(REFUSED_MAX + 500)));
+    assert_eq!(found.refused.len(), REFUSED_MAX + 1);
+    assert!(found.refused[REFUSED_MAX].why.contains("are not listed"));
+}
