@@ -12,8 +12,8 @@ base::rules! {
     }
     COMPRESSES {
         id: "given.compresses",
-        looks_at: "the highest rates of one tape drive with several sources",
-        speaks_when: "one is 1.2 times another or more",
+        looks_at: "rates of one tape drive with several sources, in blocks of one size",
+        speaks_when: "one is 1.2 times another or more, and both took 10 s or longer",
         source: "the times that dd printed",
     }
     BUFFERED {
@@ -30,14 +30,14 @@ base::rules! {
     }
     AS_MADE {
         id: "given.as-made",
-        looks_at: "the size of a device's requests, and the job's block size",
-        speaks_when: "they differ by 3 % at most, and less than 1 % were merged",
+        looks_at: "the size and direction of a device's requests, and those of the job",
+        speaks_when: "the sizes differ by 3 % at most, and less than 1 % were merged",
         source: "iostat -x, and fio or its job",
     }
     MERGED {
         id: "given.merged",
         looks_at: "the share of reads or of writes that were merged",
-        speaks_when: "it is 20 % or more",
+        speaks_when: "it is 20 % or more, and the device was busy for 5 % of the time",
         source: "iostat -x",
     }
     SPLIT {
@@ -50,7 +50,7 @@ base::rules! {
     MERGING_OFF {
         id: "given.merging-off",
         looks_at: "nomerges, and intervals with and without merging on the same device",
-        speaks_when: "nomerges was set to 2, and nothing was merged",
+        speaks_when: "nomerges is 2 where the interval stands, and nothing was merged",
         source: "iostat -x, and what was typed",
     }
     OFFERED {
@@ -71,20 +71,20 @@ base::rules! {
     SYNC_EACH {
         id: "given.sync-each",
         looks_at: "writes, and the calls of fsync and fdatasync on the same file",
-        speaks_when: "each write is followed by one",
+        speaks_when: "95 % of the writes to a file are followed by one",
         source: "strace",
     }
     ONE_AT_A_TIME {
         id: "given.one-at-a-time",
         looks_at: "the calls that submit reads and writes",
-        speaks_when: "none submits more than one before it is waited for",
+        speaks_when: "one process has made them, and none is in flight beside another",
         source: "strace",
     }
     OTHER_RATE {
         id: "given.other-rate",
         looks_at: "size, time and rate of a summary",
-        speaks_when: "the rate differs from size divided by time by more than 5 %, in units of \
-                      1000 and of 1024",
+        speaks_when: "there is one size, and the rate differs from size divided by time by more \
+                      than 5 %, in units of 1000 and of 1024",
         source: "the summary itself",
     }
 }

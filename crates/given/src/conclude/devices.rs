@@ -3,7 +3,7 @@
 use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
-use super::jobs::{Load, loads};
+use super::jobs::{ALL_OFFERED, Load, loads};
 use super::{COMPARED_MAX, Conclusions, span};
 use crate::piece::{DeviceRow, Piece, Requests, Setting, What};
 use crate::rules;
@@ -22,8 +22,6 @@ const BUSY_PERCENT: f64 = 90.0;
 const IDLE_PERCENT: f64 = 5.0;
 /// Share of the requests that go in the direction of a job that reads or writes only.
 const ONE_WAY: f64 = 0.9;
-/// A device has all that a job offers from this share of it on.
-const ALL_OFFERED: f64 = 0.95;
 /// More than it offers are not all of it.
 const MORE_THAN_OFFERED: f64 = 1.05;
 
@@ -253,7 +251,7 @@ fn as_made(table: &Table, load: Option<&Load>, found: &mut Conclusions) {
     let what = format!("the requests of {} are the program's", table.device);
     let why =
         format!("{} as in its job: nothing merges or splits them", format::binary_size(block));
-    let finding = Finding::new(&rules::AS_MADE, Certainty::Measured, what)
+    let finding = Finding::new(&rules::AS_MADE, Certainty::Inferred, what)
         .because(why)
         .with_number("block size", block as f64, Unit::Bytes);
     found.add(table.lines, finding);
@@ -281,7 +279,7 @@ fn split(table: &Table, load: Option<&Load>, limit: Option<f64>, found: &mut Con
         limit / 1024.0,
         named(largest)
     );
-    let finding = Finding::new(&rules::SPLIT, Certainty::Measured, what)
+    let finding = Finding::new(&rules::SPLIT, Certainty::Inferred, what)
         .because(why)
         .with_number("block size", block as f64, Unit::Bytes)
         .with_number("limit", limit, Unit::Bytes)
@@ -327,7 +325,7 @@ fn in_flight(table: &Table, load: Option<&Load>, limit: Option<f64>, found: &mut
     if whole >= offers as f64 * ALL_OFFERED && whole <= offers as f64 * MORE_THAN_OFFERED {
         let what = format!("{offers} in flight are all that the job offers");
         let why = format!("{seen}: whether it takes more is not known");
-        let finding = Finding::new(&rules::IN_FLIGHT, Certainty::Measured, what).because(why);
+        let finding = Finding::new(&rules::IN_FLIGHT, Certainty::Inferred, what).because(why);
         let action = format!(
             "ask it: the same job with {}; if the rate does not rise, the device is the limit",
             load.twice()
@@ -338,7 +336,7 @@ fn in_flight(table: &Table, load: Option<&Load>, limit: Option<f64>, found: &mut
     } else {
         let what = format!("the job offers {offers} requests at once");
         let why = format!("{seen}: where the others are, or where these are from, is not known");
-        let finding = Finding::new(&rules::IN_FLIGHT, Certainty::Measured, what).because(why);
+        let finding = Finding::new(&rules::IN_FLIGHT, Certainty::Inferred, what).because(why);
         found.add(lines, numbers(finding));
         if !device.contains("--") {
             let path = format!("cat /sys/block/{device}/queue/nr_requests");

@@ -8,7 +8,7 @@ use crate::piece::{Job, Piece, What};
 use crate::rules;
 
 /// A device has all that a job offers from this share of it on.
-const ALL_OFFERED: f64 = 0.95;
+pub(super) const ALL_OFFERED: f64 = 0.95;
 
 /// A job: of a file, or of the output of fio.
 #[derive(Clone, Debug, Default)]
