@@ -97,7 +97,7 @@ fn typed(words: &[String]) -> Result<String, Failure> {
 }
 
 /// A word, quoted for the shell.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

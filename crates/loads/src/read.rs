@@ -36,7 +36,7 @@ use experiment::run::neighbours::{MachineCounters, Neighbours};
 use experiment::run::{Executor, Unfinished};
 use pages::PagesInForce;
 
-pub use engine::{Measured, Watching, read};
+pub use engine::{Measured, Watching, read, read_range};
 pub use error::ReadBenchError;
 pub use reading::{Cache, Engine, Pages, Reading};
 

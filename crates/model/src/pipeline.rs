@@ -3,16 +3,21 @@
 //! Each program reads from its pipe, at most a given amount at a time, works on it, collects its
 //! output until it has a block, and writes the block: into the next pipe as room comes free, or to
 //! the tape. While it waits it does nothing else, which is why pipelines have buffers. Programs
-//! that compute share the processors evenly.
+//! that compute share the processors evenly. What the kernel reads ahead, or writes behind, is a
+//! program of its own that waits for its disk: its pipe holds what is under way.
 //!
 //! Not here: several threads in a program, and the cost of a context switch.
 
+use super::program::Ratio;
 use super::tape::{Filemark, TapeModel};
 use crate::ModelError;
 
 /// A program of the pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
+    /// Capacity of the pipe in front of it, or of what else holds its input; the first program
+    /// reads the source, which has none.
+    pub input_bytes: u64,
     /// Most bytes of one read.
     pub read_bytes: u64,
     /// Bytes of one write; the program collects that many first.
@@ -57,9 +62,9 @@ impl Output {
 /// What all programs share.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
-    /// Capacity of each pipe.
-    pub pipe_bytes: u64,
     pub processors: u64,
+    /// What the drive makes of the bytes that it gets.
+    pub drive_ratio: Ratio,
 }
 
 /// The result of a pipeline.
@@ -213,15 +218,17 @@ impl Chain<'_> {
             return true;
         }
         if at + 1 < self.processes.len() {
-            let bytes = left_bytes.min(self.surroundings.pipe_bytes - self.pipes[at + 1]);
+            let room = self.processes[at + 1].program.input_bytes - self.pipes[at + 1];
+            let bytes = left_bytes.min(room);
             self.pipes[at + 1] += bytes;
             self.processes[at].written_bytes += bytes;
             self.processes[at].doing = Doing::Writing { left_bytes: left_bytes - bytes };
             return bytes > 0;
         }
         self.processes[at].written_bytes += left_bytes;
+        let medium_bytes = self.surroundings.drive_ratio.compressed(left_bytes);
         let until_ns = match self.tape.as_mut() {
-            Some(tape) => tape.write(self.now_ns, left_bytes, left_bytes).at_ns,
+            Some(tape) => tape.write(self.now_ns, left_bytes, medium_bytes).at_ns,
             None => self.now_ns,
         };
         self.processes[at].doing = Doing::Waiting { until_ns };

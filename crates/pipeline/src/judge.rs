@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Look, Stage, line, rules};
 use notes::{not_seen, short};
-pub use words::{PROPOSED, SHELLS};
+pub use words::{Instead, PROPOSED, SHELLS, instead_of};
 
 /// A stage that is busy for this share of the run is the bottleneck.
 const LIMIT_SHARE: f64 = 0.85;

@@ -1,17 +1,164 @@
-//! What texts show together, for people: the answer first, then what to send, then what was read.
+//! Why a backup is slow, for people: the limit, what to type, what it brings, what comes then. And
+//! what texts show together: the answer first, then what to send, then what was read.
 
 use base::escape::escape_controls;
-use base::format::{count, counted};
-use service::diagnose::{DiagnoseAnswer, LineOfText, ShownByText};
+use base::finding::Finding;
+use base::format::{count, counted, duration, rate, size};
+use service::diagnose::given::{DiagnoseGivenAnswer, LineOfText, ShownByText};
+use service::diagnose::host::DiagnoseHostAnswer;
+use service::diagnose::{DiagnoseAnswer, DiagnosedStation, RangeAnswer, TriedStep};
 
 use crate::prose::fitted;
-use crate::table::Style;
+use crate::table::{Align, Emphasis, Style, Table};
 
 /// Lines that are refused by name.
 const REFUSED_SHOWN: usize = 10;
 
-/// The answer.
-pub fn text(answer: &DiagnoseAnswer, style: Style) -> String {
+/// How much of a diagnosis is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The limit and the changes.
+    Short,
+    /// Every station with its numbers, too.
+    All,
+}
+
+/// Findings that are shown in the short form.
+const FINDINGS_SHOWN: usize = 5;
+
+/// The diagnosis of a chain.
+pub fn text(answer: &DiagnoseAnswer, shown: Shown, style: Style) -> String {
+    let mut text = String::new();
+    let most = if shown == Shown::All { usize::MAX } else { FINDINGS_SHOWN };
+    text += &format!("{}\n", escape_controls(&headline(answer)));
+    for finding in answer.findings.iter().take(most) {
+        text += &lines(finding);
+    }
+    if answer.findings.is_empty() {
+        text += "nothing was found that one change would make faster\n";
+    }
+    text += &answer.tried.as_ref().map_or(String::new(), tried);
+    if shown == Shown::All {
+        text += &stations(&answer.stations, style);
+        text += &source(answer);
+    } else if answer.findings.len() > most {
+        let more = counted((answer.findings.len() - most) as u64, "finding", "findings");
+        text += &format!("--all shows {more} more, and each station with its numbers\n");
+    }
+    fitted(&text, style)
+}
+
+/// /srv to /dev/nst0: about 46.0 MB/s
+fn headline(answer: &DiagnoseAnswer) -> String {
+    let from = &answer.source.path;
+    let way = match answer.target.as_str() {
+        "nowhere" => from.clone(),
+        to => format!("{from} to {to}"),
+    };
+    let now = answer.bytes_per_second.value;
+    let bytes = answer.source.large_bytes + answer.source.small_bytes;
+    let time = duration(bytes as f64 / now.max(1.0));
+    let of = if answer.source.is_whole { size(bytes) } else { format!("{} or more", size(bytes)) };
+    format!("{way}: about {} as it is, {time} for {of}", rate(now))
+}
+
+fn lines(finding: &Finding) -> String {
+    let [head, rest @ ..] = &finding.parts()[..] else { return String::new() };
+    let mut text = format!("- {}\n", escape_controls(head));
+    for part in rest {
+        let is_command = finding.command.as_ref().is_some_and(|it| part.starts_with(it.as_str()));
+        let lead = if is_command { "type: " } else { "" };
+        text += &format!("  {lead}{}\n", escape_controls(part));
+    }
+    text
+}
+
+fn tried(tried: &TriedStep) -> String {
+    if let Some(why) = &tried.not_tried {
+        return format!("tried: nothing, because {}\n", escape_controls(why));
+    }
+    let [predicted, before, after] =
+        [tried.predicted, tried.before, tried.after].map(|it| it.map_or(String::new(), range));
+    let so = match tried.is_as_predicted {
+        Some(true) => "as predicted",
+        Some(false) => "not as predicted",
+        None => "not known whether as predicted",
+    };
+    format!(
+        "tried: {before} before, {after} with the change; predicted {predicted}: {so}\n\
+         the value from before is in force again\n"
+    )
+}
+
+/// 270 MB/s (250 to 290)
+fn range(range: RangeAnswer) -> String {
+    let RangeAnswer { value, low, high } = range;
+    format!("{} ({} to {})", rate(value), rate(low), rate(high))
+}
+
+fn stations(stations: &[DiagnosedStation], style: Style) -> String {
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("station", Align::Left),
+        ("gives", right),
+        ("could give", right),
+        ("known", Align::Left),
+    ]);
+    for station in stations {
+        let of = |range: Option<RangeAnswer>| {
+            range.map_or("-".to_owned(), |it| {
+                if it.low == it.high { rate(it.value) } else { self::range(it) }
+            })
+        };
+        let certainty = format!("{:?}", station.certainty).to_lowercase();
+        let row = vec![
+            escape_controls(&station.name),
+            of(station.bytes_per_second),
+            of(station.most_bytes_per_second),
+            certainty,
+        ];
+        table.row(row, Emphasis::None);
+    }
+    table.render(style)
+}
+
+fn source(answer: &DiagnoseAnswer) -> String {
+    let source = &answer.source;
+    let files = |number: u64| counted(number, "file", "files");
+    format!(
+        "read {} in {}; {} of 1 MiB or more with {}, {} below with {}\n",
+        size(source.read_bytes),
+        duration(answer.seconds),
+        files(source.large_files),
+        size(source.large_bytes),
+        files(source.small_files),
+        size(source.small_bytes),
+    )
+}
+
+/// What stands out on a machine.
+pub fn host(answer: &DiagnoseHostAnswer, style: Style) -> String {
+    let mut text = String::new();
+    for it in &answer.stands_out {
+        let path = escape_controls(&it.path.to_string_lossy());
+        text += &lines(&it.finding).replacen("- ", &format!("- {path}: "), 1);
+    }
+    if answer.stands_out.is_empty() {
+        text += "nothing stands out\n";
+    }
+    for it in &answer.not_looked_at {
+        let path = it.path.to_string_lossy();
+        text +=
+            &format!("not looked at: {}: {}\n", escape_controls(&path), escape_controls(&it.why));
+    }
+    let paths: Vec<String> = answer.looked_at.iter().map(|it| it.display().to_string()).collect();
+    text += &format!("looked at: {}\n", escape_controls(&paths.join(", ")));
+    text += "next: takeup diagnose SOURCE TARGET tries one of them\n";
+    fitted(&text, style)
+}
+
+/// What texts show together.
+pub fn given(answer: &DiagnoseGivenAnswer, style: Style) -> String {
     let mut text = String::new();
     for shown in &answer.shown {
         let [head, rest @ ..] = &shown.finding.parts()[..] else { continue };

@@ -1,195 +1,301 @@
-//! What other programs printed, read and put together. Nothing of it is run.
+//! Why a backup is slow: from a source to a target, of a line as it is typed, of a job that runs, or
+//! of what other programs printed.
+//!
+//! [`diagnosis`] tries the source, reads the line and plays the chain. Here is what it needs of this
+//! machine beside that: the drive behind a name ([`mod@target`]), a running pipeline
+//! ([`running`]), and the trial of a change ([`trying`]).
 
-use std::io::{self, IsTerminal as _, Read as _};
+mod answer;
+pub mod given;
+pub mod host;
+mod running;
+mod target;
+mod trying;
+
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use base::finding::Finding;
-use given::conclude::conclude;
-use given::read::{Read, TEXT_BYTES_MAX, read};
+use base::finding::{Certainty, Finding};
+use diagnosis::chain::{Chain, Link, Reading, Source, Work};
+use diagnosis::change::Ground;
+use diagnosis::line::{self, PIPE_BYTES, Role, Typed, TypedProgram, TypedTarget};
+use diagnosis::rank::{Ranking, rank};
+use diagnosis::rules;
+use diagnosis::source::{self, Found};
+use flow::cancel::Cancel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Answer;
+use crate::explain::PipelineRunAnswer;
 use crate::failure::Failure;
 use crate::outcome::Outcome;
 
-/// What to read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub use answer::{
+    DiagnoseAnswer, DiagnosedSource, DiagnosedStation, DiagnosedStep, RangeAnswer, TriedStep,
+};
+
+/// What to look at, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiagnoseRequest {
-    /// Files with text; `-` is standard input.
-    pub given: Vec<PathBuf>,
+    pub subject: DiagnoseSubject,
+    /// Most seconds of all trials.
+    #[serde(default = "usual_budget")]
+    pub budget_seconds: f64,
+    /// Run the line, and look at its programs meanwhile.
+    #[serde(default)]
+    pub runs: bool,
+    /// Make the first change for a moment, and measure what it brings.
+    #[serde(default)]
+    pub tries: bool,
+    /// Write some data beside the target for a moment, to know what it takes.
+    #[serde(default)]
+    pub writes: bool,
 }
 
-/// What texts show together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DiagnoseAnswer {
-    /// What follows, each with the lines that it rests on.
-    pub shown: Vec<ShownByText>,
-    /// What would decide more.
-    pub missing: Vec<MissingText>,
-    /// Kinds of output that were found.
-    pub read: Vec<ReadKind>,
-    /// Lines that begin like something known, and were not read.
-    pub refused: Vec<RefusedLine>,
-    /// Lines of anything else.
-    pub passed_lines: u64,
+fn usual_budget() -> f64 {
+    BUDGET_SECONDS
 }
 
-/// A finding, and where it is from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ShownByText {
-    pub finding: Finding,
-    pub from: LineOfText,
-    pub to: LineOfText,
-}
+/// Most seconds of all trials, unless told otherwise.
+pub const BUDGET_SECONDS: f64 = 15.0;
 
-/// A line of a text.
+/// What is slow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LineOfText {
-    /// The file, as it was named.
-    pub file: String,
-    /// From 1.
-    pub line: u32,
+#[serde(rename_all = "snake_case")]
+pub enum DiagnoseSubject {
+    /// `takeup backup` of these paths to a target, or nowhere.
+    Backup { sources: Vec<PathBuf>, target: Option<PathBuf> },
+    /// A line for the shell. It is read, and not run.
+    Line(String),
+    /// A process that runs, with all that pipes join it to.
+    Process(u32),
 }
 
-/// Something that was not sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MissingText {
-    /// What it would decide.
-    pub what: String,
-    /// What to send: the output of this.
-    pub send: String,
+/// What was found.
+#[derive(Debug)]
+pub struct Diagnosed {
+    /// The line, as it was typed or as its processes were started.
+    pub line: Option<String>,
+    pub chain: Chain,
+    pub found: Found,
+    pub ranking: Ranking,
+    /// What it means, the limit first.
+    pub findings: Vec<Finding>,
+    /// The run of the line.
+    pub run: Option<PipelineRunAnswer>,
+    /// What became of the first change.
+    pub tried: Option<TriedStep>,
+    /// How long it took.
+    pub seconds: f64,
 }
 
-/// How much of a kind was read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ReadKind {
-    pub kind: String,
-    /// Rows, calls or commands.
-    pub count: u64,
-}
-
-/// A line that was not read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RefusedLine {
-    pub at: LineOfText,
-    pub why: String,
-}
-
-impl Answer for DiagnoseAnswer {
-    const COMMAND: &'static str = "diagnose";
-}
-
-impl DiagnoseAnswer {
-    /// Lines that were left out make it incomplete.
+impl Diagnosed {
+    /// How the command has ended.
     pub fn outcome(&self) -> Outcome {
-        if self.refused.is_empty() { Outcome::Done } else { Outcome::Warned }
+        let failed = self.run.as_ref().is_some_and(|run| run.failed.is_some());
+        if failed { Outcome::Warned } else { Outcome::Done }
     }
 }
 
-/// Texts one behind the other, and where each begins.
-#[derive(Debug, Default)]
-struct Texts {
-    all: String,
-    /// The line before each file, and its name.
-    begins: Vec<(u32, String)>,
-}
-
-impl Texts {
-    fn add(&mut self, name: String, text: &str) {
-        let lines = u32::try_from(self.all.lines().count()).unwrap_or(u32::MAX);
-        self.begins.push((lines, name));
-        self.all.push_str(text);
-        if !text.ends_with('\n') {
-            self.all.push('\n');
-        }
-    }
-
-    fn place(&self, line: u32) -> LineOfText {
-        let begin = self.begins.iter().rfind(|(begin, _)| *begin < line);
-        let (begin, file) = begin.cloned().unwrap_or_default();
-        LineOfText { file, line: line - begin }
-    }
-}
-
-/// Reads the texts, and says what they mean together.
+/// Finds the limit and what helps.
 ///
 /// # Errors
-/// When one cannot be read, or none has anything that is known.
-pub fn diagnose(request: &DiagnoseRequest) -> Result<DiagnoseAnswer, Failure> {
-    let mut texts = Texts::default();
-    for path in &request.given {
-        let text = text_of(path)?;
-        if texts.all.len() + text.len() > TEXT_BYTES_MAX {
-            let message = format!("the texts have more than {} MiB", TEXT_BYTES_MAX >> 20);
-            return Err(Failure::of(message, Some("send the part that is asked about")));
+/// When the source cannot be read, the line is not understood, or the user stopped it.
+pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed, Failure> {
+    let begun = Instant::now();
+    let budget = Duration::try_from_secs_f64(request.budget_seconds)
+        .map_err(|_| Failure::of("the budget is no time", None))?;
+    let mut run = None;
+    let line = match &request.subject {
+        DiagnoseSubject::Backup { .. } => None,
+        DiagnoseSubject::Line(line) => Some(line.clone()),
+        DiagnoseSubject::Process(pid) => {
+            let attached = running::attach(*pid, budget.mul_f64(0.5), cancel)?;
+            run = Some(attached.run);
+            Some(attached.line)
         }
-        texts.add(path.display().to_string(), &text);
-    }
-    let read = read(&texts.all);
-    if read.pieces.is_empty() && read.refused.is_empty() {
-        let message = "nothing in the text is known";
-        return Err(Failure::of(message, Some(KNOWN)));
-    }
-    Ok(answer(&texts, &read))
-}
-
-/// What can be read, for those who sent something else.
-const KNOWN: &str = "known are: iostat -x with its line of columns, fio (its output or its job), \
-                     dd, time, strace, tapeinfo, cat and echo of /sys/block/*/queue, and size, \
-                     time and rate of a backup's summary";
-
-fn answer(texts: &Texts, read: &Read) -> DiagnoseAnswer {
-    let conclusions = conclude(&read.pieces);
-    let shown = conclusions.conclusions.into_iter().map(|it| ShownByText {
-        finding: it.finding,
-        from: texts.place(it.lines.0),
-        to: texts.place(it.lines.1),
-    });
-    let missing = conclusions.missing.into_iter();
-    let refused = read.refused.iter();
-    DiagnoseAnswer {
-        shown: shown.collect(),
-        missing: missing.map(|it| MissingText { what: it.what, send: it.command }).collect(),
-        read: kinds(read),
-        refused: refused
-            .map(|it| RefusedLine { at: texts.place(it.line), why: it.why.clone() })
-            .collect(),
-        passed_lines: read.passed_lines,
-    }
-}
-
-fn kinds(read: &Read) -> Vec<ReadKind> {
-    let mut kinds: Vec<ReadKind> = Vec::new();
-    for piece in &read.pieces {
-        let kind = piece.what.kind();
-        match kinds.iter_mut().find(|it| it.kind == kind) {
-            Some(known) => known.count += 1,
-            None => kinds.push(ReadKind { kind: kind.to_owned(), count: 1 }),
-        }
-    }
-    kinds
-}
-
-fn text_of(path: &Path) -> Result<String, Failure> {
-    let failed = |error: io::Error| {
-        let failure = Failure::new(&error, None);
-        Failure::of(format!("cannot read {}: {}", path.display(), failure.message()), None)
     };
-    let mut bytes = Vec::new();
-    let limit = TEXT_BYTES_MAX as u64 + 1;
-    if path == Path::new("-") {
-        let input = io::stdin();
-        if input.is_terminal() {
-            let message = "the text is to come from a terminal";
-            let hint = "name a file, or send it through a pipe";
-            return Err(Failure::of(message, Some(hint)));
-        }
-        input.take(limit).read_to_end(&mut bytes).map_err(failed)?;
-    } else {
-        let file = std::fs::File::open(path).map_err(failed)?;
-        file.take(limit).read_to_end(&mut bytes).map_err(failed)?;
+    let typed = line.as_deref().map(read).transpose()?;
+    let (sources, to) = ends(&request.subject, typed.as_ref());
+    if let (true, Some(line)) = (request.runs, &line) {
+        run = Some(running::run(line, budget, cancel)?);
     }
-    // What a terminal printed may have any bytes; those that are no text are no number either.
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    if sources.is_empty() {
+        return Err(no_source(line.as_deref(), run.as_ref()));
+    }
+    let found = source::look(&sources, budget, cancel)
+        .map_err(|error| Failure::new(&error, source_hint(&error)))?;
+    let chain = chain(request, &sources, &to, typed.as_ref(), &found)?;
+    let path = sources[0].clone();
+    let read_ahead_path = settable(&path).then_some(path.as_path());
+    let absent = crate::explain::absent();
+    let ground = Ground { typed: typed.as_ref(), read_ahead_path, absent: &absent };
+    let ranking = rank(&chain, &ground).map_err(|error| Failure::new(&error, None))?;
+    let mut findings = ranking.findings(&chain, Some(&found));
+    if let Some(run) = &run {
+        running::compare(run, &chain, &ranking, &mut findings);
+    }
+    let tried = match request.tries {
+        true => Some(trying::first(&ranking, &found, &path, cancel)?),
+        false => None,
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    Ok(Diagnosed { line, chain, found, ranking, findings, run, tried, seconds })
+}
+
+fn read(line: &str) -> Result<Typed, Failure> {
+    line::typed(line).ok_or_else(|| {
+        let message = format!("{line:?} is not one pipeline");
+        Failure::of(message, Some("put one pipeline in quotes, without ; && and &"))
+    })
+}
+
+fn source_hint(error: &source::SourceError) -> Option<String> {
+    match error {
+        source::SourceError::Empty { .. } => Some("name a folder or a file with data".to_owned()),
+        _ => None,
+    }
+}
+
+fn no_source(line: Option<&str>, run: Option<&PipelineRunAnswer>) -> Failure {
+    let line = line.unwrap_or_default();
+    let hint = match run {
+        Some(_) => format!("takeup explain {} looks at its programs alone", shown(line)),
+        None => format!("takeup explain {} runs it and looks at its programs", shown(line)),
+    };
+    Failure::of("the line does not say which files it reads", Some(&hint))
+}
+
+fn shown(line: &str) -> String {
+    experiment::judgement::quoted(line)
+}
+
+/// What is read, and where it goes.
+fn ends(subject: &DiagnoseSubject, typed: Option<&Typed>) -> (Vec<PathBuf>, TypedTarget) {
+    match (subject, typed) {
+        (_, Some(typed)) => (typed.sources.clone(), typed.target.clone()),
+        (DiagnoseSubject::Backup { sources, target }, None) => {
+            let target = target.clone().map_or(TypedTarget::Nowhere, TypedTarget::Path);
+            (sources.clone(), target)
+        }
+        _ => (Vec::new(), TypedTarget::Nowhere),
+    }
+}
+
+/// Whether the kernel's read-ahead decides how files of this path are read.
+fn settable(path: &Path) -> bool {
+    !crate::tune::read_ahead::has_own_reader(path)
+        && storage::layers::Storage::of(path).is_ok_and(|storage| storage.read_ahead.is_some())
+}
+
+fn chain(
+    request: &DiagnoseRequest,
+    sources: &[PathBuf],
+    to: &TypedTarget,
+    typed: Option<&Typed>,
+    found: &Found,
+) -> Result<Chain, Failure> {
+    let shown: Vec<String> = sources.iter().map(|path| path.display().to_string()).collect();
+    let tree = &found.tree;
+    let is_takeup =
+        typed.is_none_or(|it| it.programs.first().is_some_and(|it| it.name == "takeup"));
+    let source = Source {
+        shown: shown.join(", "),
+        large_bytes: tree.large_bytes,
+        small_bytes: tree.small_bytes,
+        small_files: tree.small_files,
+        stream: found.stream.clone(),
+        small: found.small,
+        reading: if is_takeup { Reading::ManyAtOnce } else { Reading::OneByOne },
+    };
+    let links = match typed {
+        None => vec![link(
+            &TypedProgram {
+                name: "takeup".to_owned(),
+                stage: 0,
+                words: Vec::new(),
+                role: Role::Reads,
+                read_bytes: 1 << 20,
+                write_bytes: 1 << 20,
+                buffer_bytes: line::RING_BYTES,
+            },
+            found,
+        )],
+        Some(typed) => typed.programs.iter().map(|program| link(program, found)).collect(),
+    };
+    let target = target::of(to, sources, found, request.writes)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    Ok(Chain { source, links, target, processors: (cores - found.others_cores).max(1.0) })
+}
+
+/// A program with what it costs.
+fn link(program: &TypedProgram, found: &Found) -> Link {
+    let mut shown = program.name.clone();
+    let work = match program.role {
+        Role::Reads | Role::Passes => Work::Passes,
+        Role::Holds(bytes_per_second) => Work::Holds { bytes_per_second },
+        Role::Unknown => Work::Unknown,
+        Role::Compresses => {
+            match diagnosis::program::try_compressor(&program.words, &found.sample) {
+                Ok(tried) => Work::Compresses {
+                    rate: tried.rate,
+                    ratio: tried.ratio,
+                    threads: threads(&program.words),
+                },
+                Err(_) => Work::Unknown,
+            }
+        }
+    };
+    if shown.is_empty() {
+        shown = "?".to_owned();
+    }
+    Link {
+        shown,
+        stage: program.stage,
+        work,
+        read_bytes: program.read_bytes,
+        write_bytes: program.write_bytes,
+        input_bytes: program.buffer_bytes.max(PIPE_BYTES),
+    }
+}
+
+/// The most threads that a compressor uses at once.
+fn threads(words: &[String]) -> f64 {
+    let name = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or("");
+    let given = words.iter().enumerate().find_map(|(at, word)| {
+        let glued = word.strip_prefix("-T").or_else(|| word.strip_prefix("--threads="));
+        let own = word.strip_prefix("-p").filter(|_| name == "pigz" || name.ends_with("bzip2"));
+        let text = glued.or(own)?;
+        let text = if text.is_empty() { words.get(at + 1)?.as_str() } else { text };
+        text.parse::<u32>().ok()
+    });
+    match (name, given) {
+        (_, Some(0)) | ("pigz" | "lbzip2" | "pbzip2", None) => f64::INFINITY,
+        (_, Some(threads)) => f64::from(threads),
+        _ => 1.0,
+    }
+}
+
+/// A finding of what is not known.
+fn not_known(what: impl Into<String>) -> Finding {
+    Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_compressors_are_read() {
+        let of = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            threads(&words)
+        };
+        assert_eq!(of("gzip -6"), 1.0);
+        assert_eq!(of("pigz -1"), f64::INFINITY);
+        assert_eq!(of("pigz -p 2"), 2.0);
+        assert_eq!(of("zstd -T4 -3"), 4.0);
+        assert_eq!(of("xz -T0"), f64::INFINITY);
+        assert_eq!(of("zstd --threads=3"), 3.0);
+    }
 }

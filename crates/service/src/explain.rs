@@ -65,6 +65,15 @@ pub trait SampleObserver {
     fn ended(&mut self);
 }
 
+/// An observer that shows nothing.
+pub(crate) struct Quiet;
+
+impl SampleObserver for Quiet {
+    fn sampled(&mut self, _: &Sampler) {}
+
+    fn ended(&mut self) {}
+}
+
 /// The runs, and what they mean.
 #[derive(Debug)]
 pub struct Explained {
@@ -189,7 +198,7 @@ fn end(request: &ExplainRequest, run: &PipelineRun, tried: Option<&OtherRun>) ->
 }
 
 /// Programs that could be proposed but are not installed.
-fn absent() -> Vec<&'static str> {
+pub(crate) fn absent() -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<_> = std::env::split_paths(&path).filter(|it| it.is_absolute()).collect();
     let is_absent = |program: &&&str| !folders.iter().any(|it| it.join(program).is_file());

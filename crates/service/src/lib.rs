@@ -42,7 +42,7 @@
 //! - [`parameter_setting`]: a parameter of the model of a drive that the user sets.
 //! - [`rules`]: the rules by which anything is found.
 //! - [`tune`]: settings of storage: measured, set, remembered and reverted.
-//! - [`mod@diagnose`]: what other programs printed, put together.
+//! - [`mod@diagnose`]: why a backup is slow; what other programs printed, put together.
 //! - [`explain`]: the bottleneck of a pipeline of other programs.
 //! - [`mod@capture`]: how a process uses its files.
 //! - [`mod@watch`]: what block devices do.

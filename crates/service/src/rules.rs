@@ -14,6 +14,7 @@ pub const ROOMS: &[&Room] = &[
     &storage::findings::rules::STACK,
     &watch::rules::DEVICE,
     &pipeline::rules::PIPELINE,
+    &diagnosis::rules::DIAGNOSIS,
     &given::rules::GIVEN,
     &capture::rules::CAPTURE,
     &watch::rules::TAPE,

@@ -15,7 +15,7 @@ pub struct NamedSchema {
 }
 
 /// Of what other programs do and print.
-fn programs() -> [NamedSchema; 6] {
+fn programs() -> [NamedSchema; 9] {
     [
         request::<crate::capture::CaptureRequest>("capture"),
         answer::<crate::capture::CaptureAnswer>(),
@@ -23,6 +23,9 @@ fn programs() -> [NamedSchema; 6] {
         answer::<crate::explain::ExplainAnswer>(),
         request::<crate::diagnose::DiagnoseRequest>("diagnose"),
         answer::<crate::diagnose::DiagnoseAnswer>(),
+        request::<crate::diagnose::given::DiagnoseGivenRequest>("diagnose given"),
+        answer::<crate::diagnose::given::DiagnoseGivenAnswer>(),
+        answer::<crate::diagnose::host::DiagnoseHostAnswer>(),
     ]
 }
 

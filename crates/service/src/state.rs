@@ -58,6 +58,11 @@ pub fn tape_sets() -> Option<PathBuf> {
     lasting_folder().map(|folder| folder.join("tape-sets"))
 }
 
+/// What became of changes that were tried.
+pub fn tried_changes() -> Option<PathBuf> {
+    lasting_folder().map(|folder| folder.join("tried-changes.jsonl"))
+}
+
 /// What is known of media on tape, which can be deleted at any time.
 pub fn tape_memory() -> Option<PathBuf> {
     lasting_folder().map(|folder| folder.join("tape-memory"))

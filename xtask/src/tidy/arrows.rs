@@ -12,7 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["loads"],
     &["watch"],
     &["capture", "pipeline"],
-    &["given"],
+    &["diagnosis", "given"],
     &["service"],
     &["arguments", "report"],
     &["screen"],

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -67,12 +68,26 @@ pub fn read(
     watched: Watching,
     cancel: &Cancel,
 ) -> Result<Measured, ReadBenchError> {
+    read_range(reading, files, 0..length_bytes, watched, cancel)
+}
+
+/// Reads a range of the files, in whole blocks, with one reader for each file. Read(2) and mappings
+/// begin at the start of a file whatever the range.
+pub fn read_range(
+    reading: &Reading,
+    files: &[OwnedFd],
+    range: Range<u64>,
+    watched: Watching,
+    cancel: &Cancel,
+) -> Result<Measured, ReadBenchError> {
     let block = reading.block_bytes as u64;
+    let length_bytes = range.end.saturating_sub(range.start);
     let blocks = length_bytes / block;
     if blocks == 0 {
         return Err(ReadBenchError::LessThanABlock { length_bytes, block_bytes: block });
     }
-    let shared = Shared { reading, blocks, next: AtomicU64::new(0), watched, cancel };
+    let start_bytes = range.start;
+    let shared = Shared { reading, start_bytes, blocks, next: AtomicU64::new(0), watched, cancel };
     let stage = Stage::new(StageKind::Read);
     let readers: Result<Vec<Reader<'_>>, ReadBenchError> =
         files.iter().map(|file| Reader::new(&shared, file)).collect();
@@ -115,6 +130,7 @@ pub fn read(
 
 struct Shared<'a> {
     reading: &'a Reading,
+    start_bytes: u64,
     blocks: u64,
     /// The next block that no reader has taken.
     next: AtomicU64,
@@ -131,7 +147,8 @@ impl Shared<'_> {
     /// Offset of the next block of the stream, until there is none.
     fn take(&self) -> Option<u64> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        (number < self.blocks).then(|| number * self.reading.block_bytes as u64)
+        let offset = || self.start_bytes + number * self.reading.block_bytes as u64;
+        (number < self.blocks).then(offset)
     }
 }
 

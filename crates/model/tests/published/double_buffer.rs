@@ -8,6 +8,7 @@
 //! 28.
 
 use model::pipeline::{Output, Program, Surroundings, run};
+use model::program::Ratio;
 use model::tape::TapeModel;
 use model::tape::generation::Generation;
 use model::tape::parameters::{Known, TapeParameters};
@@ -77,6 +78,7 @@ fn programs(published: &Published, dds: usize, permille: [u64; 2]) -> Vec<Progra
     let ns_per_mib = |seconds: f64, bytes: u64| (seconds * 1e9 * 1048576.0 / bytes as f64) as u64;
     let input = ASSUMED.input_bytes;
     let tar = Program {
+        input_bytes: 0,
         read_bytes: 10240,
         write_bytes: 10240,
         processor_ns_per_mib: ns_per_mib(TAR_SECONDS, input),
@@ -84,6 +86,7 @@ fn programs(published: &Published, dds: usize, permille: [u64; 2]) -> Vec<Progra
         output: Output::Same,
     };
     let gzip = Program {
+        input_bytes: ASSUMED.pipe_bytes,
         read_bytes: 32768,
         write_bytes: ASSUMED.gzip_write_bytes,
         processor_ns_per_mib: ns_per_mib(processor_s - TAR_SECONDS, input),
@@ -91,6 +94,7 @@ fn programs(published: &Published, dds: usize, permille: [u64; 2]) -> Vec<Progra
         output: Output::Alternating { period_bytes: ASSUMED.period_bytes, permille },
     };
     let dd = Program {
+        input_bytes: ASSUMED.pipe_bytes,
         read_bytes: ASSUMED.pipe_bytes,
         write_bytes: published.block_bytes,
         processor_ns_per_mib: ns_per_mib(ASSUMED.dd_seconds, input / 3),
@@ -118,7 +122,7 @@ fn drive(back_hitch_s: f64) -> TapeModel {
 /// Seconds and back-hitches.
 fn seconds(published: &Published, dds: usize, back_hitch_s: f64, permille: [u64; 2]) -> (f64, u64) {
     let mut tape = drive(back_hitch_s);
-    let around = Surroundings { pipe_bytes: ASSUMED.pipe_bytes, processors: 1 };
+    let around = Surroundings { processors: 1, drive_ratio: Ratio::NONE };
     let programs = programs(published, dds, permille);
     let run = run(&programs, around, Some(&mut tape), ASSUMED.input_bytes).unwrap();
     (run.elapsed_ns as f64 / 1e9, tape.counters().back_hitches)
@@ -136,7 +140,7 @@ fn fitted_back_hitch_s(published: &Published, permille: [u64; 2]) -> f64 {
 fn one_dd_is_worse_than_none_and_two_are_better() {
     let published = published();
     let back_hitch_s = fitted_back_hitch_s(&published, ASSUMED.permille);
-    let around = Surroundings { pipe_bytes: ASSUMED.pipe_bytes, processors: 1 };
+    let around = Surroundings { processors: 1, drive_ratio: Ratio::NONE };
     let bare = programs(&published, 0, ASSUMED.permille);
     let null = run(&bare, around, None, ASSUMED.input_bytes).unwrap();
     let mut rows = vec![Row {

@@ -80,6 +80,31 @@ pub(super) fn parallel<'a>(
     PARALLEL.iter().filter(is_it)
 }
 
+/// A program that does the work of another with all cores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Instead {
+    /// The words to type in its place.
+    pub words: &'static str,
+    /// Its processor time for the same data, as a ratio.
+    pub work: f64,
+    /// Above this rate of one thread it gains nothing.
+    pub fastest_bytes_per_second: f64,
+}
+
+/// What does the work of the program of these words with all cores, and is installed.
+pub fn instead_of(words: &[String], absent: &[&'static str]) -> Option<Instead> {
+    let program = words.first()?.rsplit('/').next()?;
+    if does_not_share(words) {
+        return None;
+    }
+    let found = parallel(program, absent).next()?;
+    Some(Instead {
+        words: found.instead,
+        work: (found.work)(words),
+        fastest_bytes_per_second: found.fastest_bytes_per_second,
+    })
+}
+
 /// The level on a compressor's command line, or `usual`.
 fn level(words: &[String], usual: u32) -> u32 {
     let of = |word: &String| {

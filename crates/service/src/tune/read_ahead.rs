@@ -128,6 +128,13 @@ fn own_reader(file_system: &str) -> Option<&'static str> {
     )
 }
 
+/// Whether the file system of a path reads ahead by itself, so that the kernel's read-ahead does
+/// not act on its files.
+pub(crate) fn has_own_reader(path: &Path) -> bool {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    matches!(file_system(&path).as_str(), "zfs" | "vxfs")
+}
+
 /// Type of the file system below a path without links.
 fn file_system(path: &Path) -> String {
     let mounts = machine::mounts::now().unwrap_or_default();

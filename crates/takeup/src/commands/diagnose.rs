@@ -1,13 +1,18 @@
-//! `takeup diagnose`: what other programs printed, and what it means.
+//! `takeup diagnose`: why a backup is slow, what makes it fast, and what others' texts show.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use arguments::diagnose::DiagnoseArgs;
-use service::diagnose::diagnose;
+use flow::cancel::Cancel;
+use service::diagnose::given::diagnose_given;
+use service::diagnose::host::diagnose_host;
+use service::diagnose::{DiagnoseRequest, diagnose};
 use service::failure::Failure;
 use service::outcome::Outcome;
 
 use crate::outcome::{Form, end, to_standard_output};
+use crate::standard_error::to_standard_error;
 use crate::terminal::style;
 
 /// Runs the command.
@@ -17,11 +22,57 @@ pub fn run(arguments: &DiagnoseArgs) -> ExitCode {
 }
 
 fn answer(arguments: &DiagnoseArgs, form: Form) -> Result<Outcome, Failure> {
-    let answer = diagnose(&arguments.request())?;
+    let look = style(&std::io::stdout());
+    if let Some(request) = arguments.given() {
+        let answer = diagnose_given(&request)?;
+        printed(
+            form,
+            || format!("{:#}\n", service::document(&answer)),
+            || report::diagnose::given(&answer, look),
+        )?;
+        return Ok(answer.outcome());
+    }
+    if arguments.host {
+        let answer = diagnose_host()?;
+        printed(
+            form,
+            || format!("{:#}\n", service::document(&answer)),
+            || report::diagnose::host(&answer, look),
+        )?;
+        return Ok(Outcome::Done);
+    }
+    let request = arguments.request()?;
+    say_how_long(&request, form);
+    let cancel = Cancel::new();
+    crate::interrupt::watch(&cancel);
+    let found = diagnose(&request, &cancel)?;
+    let answer = found.answer();
+    let all =
+        if arguments.all { report::diagnose::Shown::All } else { report::diagnose::Shown::Short };
+    printed(
+        form,
+        || format!("{:#}\n", service::document(&answer)),
+        || report::diagnose::text(&answer, all, look),
+    )?;
+    Ok(found.outcome())
+}
+
+fn printed(
+    form: Form,
+    document: impl FnOnce() -> String,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
     let text = match form {
-        Form::Json => format!("{:#}\n", service::document(&answer)),
-        Form::Text => report::diagnose::text(&answer, style(&std::io::stdout())),
+        Form::Json => document(),
+        Form::Text => text(),
     };
-    to_standard_output(text.as_bytes())?;
-    Ok(answer.outcome())
+    to_standard_output(text.as_bytes())
+}
+
+/// Nobody should wonder how long it takes.
+fn say_how_long(request: &DiagnoseRequest, form: Form) {
+    if form == Form::Text && std::io::stderr().is_terminal() {
+        let seconds = base::format::duration(request.budget_seconds);
+        to_standard_error(&format!("takeup: reads and tries for about {seconds}\n"));
+    }
 }

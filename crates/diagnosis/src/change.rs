@@ -1,0 +1,293 @@
+//! What can be changed, and the chain with that change.
+
+use std::path::Path;
+
+use experiment::judgement::quoted;
+use pipeline::judge::instead_of;
+use pipeline::line::{blocks, buffered, redirection, with_program, with_stage};
+use pipeline::pace;
+
+use crate::chain::{Chain, Link, Reading, Target, Work};
+use crate::line::{PIPE_BYTES, RING_BYTES, Typed};
+
+/// A change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// The kernel's read-ahead of the source.
+    ReadAhead { bytes: u64 },
+    /// `takeup backup` in the place of the line.
+    TakeupBackup,
+    /// Larger writes of the last program.
+    Blocks { bytes: u64 },
+    /// A buffer in front of the target.
+    Buffer,
+    /// A compressor with all cores; `instead` are its words.
+    AllCores { link: usize, instead: &'static str },
+    /// A program without its rate limit.
+    WithoutRate { link: usize },
+}
+
+/// A change, with the chain that it makes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    pub change: Change,
+    pub chain: Chain,
+    /// The line with the change, where the line is changed.
+    pub line: Option<String>,
+    /// What to type.
+    pub command: Option<String>,
+    /// What takes it back.
+    pub undo: Option<&'static str>,
+}
+
+/// What is known beside the chain.
+#[derive(Clone, Debug)]
+pub struct Ground<'a> {
+    /// The line as it was typed; `None` for `takeup backup`.
+    pub typed: Option<&'a Typed>,
+    /// Where the read-ahead can be set: a path as it is typed.
+    pub read_ahead_path: Option<&'a Path>,
+    /// Programs that are not installed.
+    pub absent: &'a [&'static str],
+}
+
+/// Sizes of writes that are tried.
+const BLOCKS: [u64; 4] = [64 << 10, 256 << 10, 512 << 10, 1 << 20];
+/// A smaller read-ahead that gives this share of the best rate is enough.
+const ENOUGH: f64 = 0.95;
+/// `takeup pipe` writes blocks of this size unless told otherwise.
+const BUFFERED_BLOCK_BYTES: u64 = 512 << 10;
+
+impl Ground<'_> {
+    /// All changes that this chain has room for.
+    pub fn changes(&self, chain: &Chain) -> Vec<Changed> {
+        let mut all = Vec::new();
+        all.extend(self.read_ahead(chain));
+        all.extend(BLOCKS.iter().filter_map(|bytes| self.blocks(chain, *bytes)));
+        all.extend(self.buffer(chain));
+        for link in 0..chain.links.len() {
+            all.extend(self.all_cores(chain, link));
+            all.extend(self.without_rate(chain, link));
+        }
+        all.extend(self.takeup(chain));
+        all
+    }
+
+    fn read_ahead(&self, chain: &Chain) -> Option<Changed> {
+        let path = self.read_ahead_path?;
+        let stream = chain.source.stream.as_ref()?;
+        let present = stream.window_bytes?;
+        if chain.source.reading != Reading::OneByOne {
+            return None;
+        }
+        let best = stream.windows.iter().map(|it| it.rate.typical).fold(0.0, f64::max);
+        let enough = stream.windows.iter().find(|it| it.rate.typical >= ENOUGH * best)?;
+        if enough.bytes <= present {
+            return None;
+        }
+        let mut changed = chain.clone();
+        if let Some(stream) = changed.source.stream.as_mut() {
+            (stream.window_bytes, stream.now) = (Some(enough.bytes), enough.rate);
+        }
+        let path = quoted(&path.to_string_lossy());
+        Some(Changed {
+            change: Change::ReadAhead { bytes: enough.bytes },
+            chain: changed,
+            line: None,
+            command: Some(format!("takeup tune set {path} read_ahead_kb={}", enough.bytes >> 10)),
+            undo: Some("takeup tune revert"),
+        })
+    }
+
+    fn blocks(&self, chain: &Chain, bytes: u64) -> Option<Changed> {
+        let Target::Tape(tape) = &chain.target else { return None };
+        let last = chain.links.last()?;
+        if last.write_bytes >= bytes || bytes > tape.block_bytes_max {
+            return None;
+        }
+        let typed = self.typed?;
+        let stage = typed.stages.get(last.stage)?;
+        let line = match blocks::larger(stage, bytes) {
+            Some(stage) => with_stage(&typed.stages, last.stage, stage),
+            None => {
+                let stage = blocks::collected(stage, bytes)?;
+                with_stage(&typed.stages, last.stage, stage)
+            }
+        };
+        let mut changed = chain.clone();
+        let own = changed.links.last_mut()?;
+        if blocks::larger(stage, bytes).is_some() {
+            (own.write_bytes, own.read_bytes) = (bytes, bytes);
+        } else {
+            changed.links.push(buffer_link(bytes, last.stage));
+        }
+        Some(Changed {
+            change: Change::Blocks { bytes },
+            chain: changed,
+            command: line.clone(),
+            line,
+            undo: None,
+        })
+    }
+
+    fn buffer(&self, chain: &Chain) -> Option<Changed> {
+        let typed = self.typed?;
+        let last = chain.links.last()?;
+        if last.input_bytes > PIPE_BYTES || matches!(chain.target, Target::Nowhere) {
+            return None;
+        }
+        let line = buffered(&typed.stages)?;
+        let mut changed = chain.clone();
+        let typed_last = typed.stages.last()?;
+        let is_dd = last.shown == "dd" && chain.links.len() > 1;
+        let bytes = if is_dd { last.write_bytes } else { BUFFERED_BLOCK_BYTES };
+        if is_dd {
+            // A dd that only collects blocks is replaced.
+            while changed.links.len() > 1 && changed.links.last().is_some_and(|it| it.shown == "dd")
+            {
+                changed.links.pop();
+            }
+        } else if redirection(typed_last).is_none() {
+            // The program wrote the target itself, and writes a pipe now.
+            changed.links.last_mut()?.write_bytes = last.write_bytes.min(PIPE_BYTES);
+        }
+        changed.links.push(buffer_link(bytes, last.stage));
+        Some(Changed {
+            change: Change::Buffer,
+            chain: changed,
+            command: Some(line.clone()),
+            line: Some(line),
+            undo: None,
+        })
+    }
+
+    fn all_cores(&self, chain: &Chain, at: usize) -> Option<Changed> {
+        let typed = self.typed?;
+        let link = chain.links.get(at)?;
+        let Work::Compresses { rate, ratio, threads } = link.work else { return None };
+        let program = typed.programs.iter().find(|it| it.name == link.shown)?;
+        let instead = instead_of(&program.words, self.absent)?;
+        if threads > 1.0 || rate.typical > instead.fastest_bytes_per_second {
+            return None;
+        }
+        let mut changed = chain.clone();
+        let rate = rate.times(1.0 / instead.work);
+        changed.links[at].work =
+            Work::Compresses { rate, ratio, threads: chain.processors.max(1.0) };
+        let stage = typed.stages.get(link.stage)?;
+        let line = match stage.split_whitespace().next() == Some(link.shown.as_str()) {
+            true => with_program(&typed.stages, link.stage, instead.words),
+            false => within_tar(stage, &link.shown, instead.words)
+                .and_then(|stage| with_stage(&typed.stages, link.stage, stage)),
+        };
+        Some(Changed {
+            change: Change::AllCores { link: at, instead: instead.words },
+            chain: changed,
+            command: line.clone(),
+            line,
+            undo: None,
+        })
+    }
+
+    fn without_rate(&self, chain: &Chain, at: usize) -> Option<Changed> {
+        let typed = self.typed?;
+        let link = chain.links.get(at)?;
+        let Work::Holds { .. } = link.work else { return None };
+        let stage = pace::without_rate(typed.stages.get(link.stage)?)?;
+        let line = with_stage(&typed.stages, link.stage, stage);
+        let mut changed = chain.clone();
+        changed.links[at].work = Work::Passes;
+        Some(Changed {
+            change: Change::WithoutRate { link: at },
+            chain: changed,
+            command: line.clone(),
+            line,
+            undo: None,
+        })
+    }
+
+    /// tar makes the same archive with `takeup backup`, which reads several files at once.
+    fn takeup(&self, chain: &Chain) -> Option<Changed> {
+        let typed = self.typed?;
+        let is_tar = typed.programs.first().is_some_and(|it| it.name == "tar");
+        let known = !chain.links.iter().any(|link| link.work == Work::Unknown);
+        if !is_tar || !known || chain.source.reading == Reading::ManyAtOnce {
+            return None;
+        }
+        let holds = chain.links.iter().any(|link| matches!(link.work, Work::Holds { .. }));
+        let compressor = chain.links.iter().find(|it| matches!(it.work, Work::Compresses { .. }));
+        let option = match compressor.map(|link| link.shown.as_str()) {
+            None => "",
+            Some("gzip" | "pigz") => " --compress=gzip",
+            Some("zstd") => " --compress=zstd",
+            Some(_) => return None,
+        };
+        if holds {
+            return None;
+        }
+        let mut changed = chain.clone();
+        changed.source.reading = Reading::ManyAtOnce;
+        let mut links = vec![Link {
+            shown: "takeup".to_owned(),
+            stage: 0,
+            work: Work::Passes,
+            read_bytes: 1 << 20,
+            write_bytes: 1 << 20,
+            input_bytes: RING_BYTES,
+        }];
+        if let Some(compressor) = compressor {
+            let work = match compressor.work {
+                Work::Compresses { rate, ratio, .. } => {
+                    Work::Compresses { rate, ratio, threads: chain.processors.max(1.0) }
+                }
+                ref other => other.clone(),
+            };
+            links.push(Link { work, shown: "takeup".to_owned(), ..links[0].clone() });
+        }
+        changed.links = links;
+        let sources: Vec<String> =
+            typed.sources.iter().map(|path| quoted(&path.to_string_lossy())).collect();
+        let to = quoted(chain.target.shown());
+        let line = format!("takeup backup {} --to {to}{option}", sources.join(" "));
+        Some(Changed {
+            change: Change::TakeupBackup,
+            chain: changed,
+            command: Some(line.clone()),
+            line: Some(line),
+            undo: None,
+        })
+    }
+}
+
+/// `takeup pipe`.
+fn buffer_link(block_bytes: u64, stage: usize) -> Link {
+    Link {
+        shown: "takeup pipe".to_owned(),
+        stage,
+        work: Work::Passes,
+        read_bytes: 256 << 10,
+        write_bytes: block_bytes,
+        input_bytes: RING_BYTES,
+    }
+}
+
+/// A tar that starts its own compressor, with another one.
+fn within_tar(stage: &str, program: &str, instead: &str) -> Option<String> {
+    if stage.contains(['"', '\'', '\\', '`', '$', '(', '{']) {
+        return None;
+    }
+    let letter = match program {
+        "gzip" => 'z',
+        "bzip2" => 'j',
+        "xz" => 'J',
+        _ => return None,
+    };
+    let mut words: Vec<String> = stage.split_whitespace().map(str::to_owned).collect();
+    let letters = words.get_mut(1)?;
+    if letters.starts_with("--") || !letters.contains(letter) {
+        return None;
+    }
+    *letters = letters.replacen(letter, "", 1);
+    words.push(format!("-I '{instead}'"));
+    Some(words.join(" "))
+}

@@ -1,0 +1,191 @@
+//! How long a chain takes, by the models of programs, pipes and drives.
+//!
+//! Read-ahead is a program in front of the first one: it waits for the disk, and its pipe holds two
+//! windows, which is what the kernel has under way. A disk behind the page cache is a program behind
+//! the last one. Small files make the first program wait, since the kernel does not read ahead from
+//! one file to the next.
+
+use model::ModelError;
+use model::pipeline::{Output, Program, Surroundings, run};
+use model::program::{Ratio, coalesced};
+use model::tape::TapeModel;
+
+use crate::amount::Pick;
+use crate::chain::{Chain, Link, Reading, TapeTarget, Target, Work};
+
+/// The result of a chain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forecast {
+    /// Of the source's bytes.
+    pub bytes_per_second: f64,
+    /// Stops of the tape in each second.
+    pub stops_per_second: f64,
+}
+
+const MIB: f64 = 1048576.0;
+/// What a program does with bytes that it only passes on: two copies, of a processor that copies
+/// 5 GB/s.
+const PASSING_NS_PER_MIB: u64 = 400_000;
+/// Smaller steps take the model longer and change nothing.
+const STEP_BYTES: u64 = 32 << 10;
+/// What the kernel holds of written data before it makes the writer wait.
+const WRITTEN_BEHIND_BYTES: u64 = 128 << 20;
+/// What `takeup backup` reads ahead of its writer.
+const RING_BYTES: u64 = 64 << 20;
+const PLAYED_BYTES_MIN: u64 = 256 << 20;
+const PLAYED_BYTES_MAX: u64 = 8 << 30;
+/// Times the largest buffer of the chain, so that what lies in it does not matter.
+const BUFFERS_PLAYED: u64 = 6;
+
+/// Plays a chain. Rates are taken from that end of their ranges.
+///
+/// # Errors
+/// When the model stands still, which would be a defect of it.
+pub fn forecast(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
+    let speed_up = match &chain.target {
+        Target::Tape(tape) => tape.speed_up.max(1e-3),
+        _ => 1.0,
+    };
+    let mut programs = reading(chain, pick, speed_up);
+    programs.extend(
+        chain
+            .links
+            .iter()
+            .enumerate()
+            .map(|(at, link)| program(chain, link, chain.links.len() - at == 1, pick, speed_up)),
+    );
+    if let (Some(first), true) = (programs.get_mut(1), chain.source.reading == Reading::OneByOne) {
+        first.wait_ns_per_mib += small_ns_per_mib(chain, pick, speed_up);
+    }
+    if let Target::Disk { rate, .. } = &chain.target {
+        programs.push(Program {
+            input_bytes: WRITTEN_BEHIND_BYTES,
+            read_bytes: 1 << 20,
+            write_bytes: 1 << 20,
+            processor_ns_per_mib: 0,
+            wait_ns_per_mib: ns_per_mib(rate.at(pick)),
+            output: Output::Same,
+        });
+    }
+    let output = chain.links.iter().fold(1.0, |share, link| match link.work {
+        Work::Compresses { ratio, .. } => share / ratio.max(1.0),
+        _ => share,
+    });
+    let mut tape = match &chain.target {
+        Target::Tape(tape) => Some(drive(tape, &mut programs)),
+        _ => None,
+    };
+    let buffers = programs.iter().map(|it| it.input_bytes + it.write_bytes).max().unwrap_or(0);
+    let drives = tape.as_ref().map_or(0, |it| it.parameters().buffer_bytes.value);
+    let wanted = BUFFERS_PLAYED * buffers.max((drives as f64 / output) as u64);
+    let played = chain.source.bytes().min(wanted.clamp(PLAYED_BYTES_MIN, PLAYED_BYTES_MAX));
+    let drive_ratio = match &chain.target {
+        Target::Tape(tape) if !chain.compresses() => Ratio::of(tape.ratio),
+        _ => Ratio::NONE,
+    };
+    let processors = chain.processors.round().max(1.0) as u64;
+    let around = Surroundings { processors, drive_ratio };
+    let run = run(&programs, around, tape.as_mut(), played)?;
+    let seconds = run.elapsed_ns as f64 / 1e9 / speed_up;
+    let stops = tape.map_or(0, |tape| tape.counters().back_hitches);
+    Ok(Forecast {
+        bytes_per_second: played as f64 / seconds.max(1e-9),
+        stops_per_second: stops as f64 / seconds.max(1e-9),
+    })
+}
+
+fn ns_per_mib(bytes_per_second: f64) -> u64 {
+    (MIB / bytes_per_second.max(1.0) * 1e9) as u64
+}
+
+/// Nanoseconds that small files take beside each MiB of all files.
+fn small_ns_per_mib(chain: &Chain, pick: Pick, speed_up: f64) -> u64 {
+    let source = &chain.source;
+    let Some(small) = source.small else { return 0 };
+    let each = match source.reading {
+        Reading::OneByOne => small.one_by_one,
+        Reading::ManyAtOnce => small.at_once,
+    };
+    // The slow end of a time is its high one.
+    let each = match pick {
+        Pick::Low => each.high,
+        Pick::Typical => each.typical,
+        Pick::High => each.low,
+    };
+    let seconds = each * source.small_files as f64 * speed_up;
+    (seconds * 1e9 / (source.bytes() as f64 / MIB)) as u64
+}
+
+/// The kernel's read-ahead, or the readers of `takeup backup`.
+fn reading(chain: &Chain, pick: Pick, speed_up: f64) -> Vec<Program> {
+    let source = &chain.source;
+    let share = source.large_bytes as f64 / source.bytes() as f64;
+    let (rate, step_bytes) = match (&source.stream, source.reading) {
+        (None, _) => (f64::INFINITY, STEP_BYTES),
+        (Some(stream), Reading::OneByOne) => {
+            (stream.now.at(pick), stream.window_bytes.unwrap_or(STEP_BYTES))
+        }
+        (Some(stream), Reading::ManyAtOnce) => (stream.most.at(pick), 1 << 20),
+    };
+    let small = match source.reading {
+        Reading::OneByOne => 0,
+        Reading::ManyAtOnce => small_ns_per_mib(chain, pick, speed_up),
+    };
+    let step_bytes = step_bytes.max(STEP_BYTES);
+    let wait =
+        if rate.is_finite() { (ns_per_mib(rate) as f64 * share * speed_up) as u64 } else { 0 };
+    vec![Program {
+        input_bytes: 0,
+        read_bytes: step_bytes,
+        write_bytes: step_bytes,
+        processor_ns_per_mib: 0,
+        wait_ns_per_mib: wait + small,
+        output: Output::Same,
+    }]
+}
+
+fn program(chain: &Chain, link: &Link, is_last: bool, pick: Pick, speed_up: f64) -> Program {
+    let is_first = chain.links.first() == Some(link);
+    let input_bytes = match (is_first, chain.source.reading, &chain.source.stream) {
+        (true, Reading::ManyAtOnce, _) => RING_BYTES,
+        // Two windows.
+        (true, Reading::OneByOne, Some(stream)) => {
+            2 * stream.window_bytes.unwrap_or(STEP_BYTES).max(STEP_BYTES)
+        }
+        (true, Reading::OneByOne, None) => 2 * STEP_BYTES,
+        (false, ..) => link.input_bytes.max(STEP_BYTES),
+    };
+    let in_time = |ns: u64| (ns as f64 * speed_up) as u64;
+    let mut program = Program {
+        input_bytes,
+        read_bytes: link.read_bytes.max(STEP_BYTES),
+        write_bytes: if is_last { link.write_bytes } else { link.write_bytes.max(STEP_BYTES) },
+        processor_ns_per_mib: in_time(PASSING_NS_PER_MIB),
+        wait_ns_per_mib: 0,
+        output: Output::Same,
+    };
+    match &link.work {
+        Work::Passes | Work::Unknown => {}
+        Work::Holds { bytes_per_second } => {
+            program.wait_ns_per_mib = in_time(ns_per_mib(*bytes_per_second));
+        }
+        Work::Compresses { rate, ratio, threads } => {
+            let at_once = threads.min(chain.processors).max(1.0);
+            let whole = ns_per_mib(rate.at(pick)) as f64 / at_once;
+            program.processor_ns_per_mib = in_time(whole as u64);
+            let permille = (1000.0 / ratio.max(0.01)) as u64;
+            program.output = Output::Alternating { period_bytes: 1 << 20, permille: [permille; 2] };
+        }
+    }
+    program
+}
+
+/// The drive, and the last program with steps that are large enough.
+fn drive(tape: &TapeTarget, programs: &mut [Program]) -> TapeModel {
+    let Some(last) = programs.last_mut() else { return TapeModel::new(tape.parameters.clone()) };
+    let block_bytes = last.write_bytes.max(1);
+    let together = STEP_BYTES.div_ceil(block_bytes).max(1);
+    let (parameters, step_bytes) = coalesced(&tape.parameters, block_bytes, together);
+    last.write_bytes = step_bytes;
+    TapeModel::new(parameters)
+}

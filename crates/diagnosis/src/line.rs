@@ -1,0 +1,257 @@
+//! A line as it is typed, read as programs with their block sizes, its source and its target.
+//!
+//! Nothing is run. What is not understood is [`Role::Unknown`], and nothing is claimed of it.
+
+mod options;
+mod words;
+
+use std::path::PathBuf;
+
+use pipeline::pace;
+
+pub use words::words;
+
+/// A line that is one pipeline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Typed {
+    /// The stages as they were typed.
+    pub stages: Vec<String>,
+    /// The same, read.
+    pub programs: Vec<TypedProgram>,
+    /// What is read, as far as it is understood.
+    pub sources: Vec<PathBuf>,
+    pub target: TypedTarget,
+}
+
+/// Where the output goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypedTarget {
+    /// To standard output, or to nothing.
+    Nowhere,
+    Path(PathBuf),
+    /// To another machine, or somewhere that is not understood.
+    Elsewhere(String),
+}
+
+/// A program of the line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypedProgram {
+    /// Its name.
+    pub name: String,
+    /// The stage that it belongs to: tar may start a compressor of its own.
+    pub stage: usize,
+    /// Its words, where it may be tried on data.
+    pub words: Vec<String>,
+    pub role: Role,
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    /// Its own buffer, if it has one.
+    pub buffer_bytes: u64,
+}
+
+/// What a program does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Role {
+    /// It reads files and writes an archive or a copy of them.
+    Reads,
+    /// It passes data on.
+    Passes,
+    Compresses,
+    /// It holds a rate, in bytes for each second.
+    Holds(f64),
+    /// Another program decides, such as the one at the other end of a network.
+    Unknown,
+}
+
+/// What a pipe holds (pipe(7)).
+pub const PIPE_BYTES: u64 = 64 << 10;
+/// `takeup pipe` without `--ring`.
+pub const RING_BYTES: u64 = 64 << 20;
+/// Programs that only compress standard input, and may be tried on data of the source.
+const COMPRESSORS: [&str; 8] = ["gzip", "pigz", "zstd", "xz", "bzip2", "lbzip2", "pbzip2", "lz4"];
+const TARS: [&str; 3] = ["tar", "gtar", "bsdtar"];
+
+/// What a stage says.
+#[derive(Debug, Default)]
+struct Said {
+    programs: Vec<TypedProgram>,
+    sources: Vec<PathBuf>,
+    target: Option<TypedTarget>,
+}
+
+/// Reads a line; `None` where it is not one pipeline.
+pub fn typed(line: &str) -> Option<Typed> {
+    let stages = pipeline::line::stages(line)?;
+    let mut typed = Typed {
+        stages: stages.clone(),
+        programs: Vec::new(),
+        sources: Vec::new(),
+        target: TypedTarget::Nowhere,
+    };
+    let count = stages.len();
+    for (at, stage) in stages.iter().enumerate() {
+        let said = said(stage, at);
+        if at == 0 || typed.sources.is_empty() {
+            typed.sources.extend(said.sources);
+        }
+        typed.programs.extend(said.programs);
+        if let Some(target) = said.target.filter(|_| at + 1 == count) {
+            typed.target = target;
+        }
+    }
+    Some(typed)
+}
+
+fn said(stage: &str, at: usize) -> Said {
+    let unknown = || {
+        let name = stage.split_whitespace().next().unwrap_or("?").to_owned();
+        Said { programs: vec![program(&name, at, Role::Unknown)], ..Said::default() }
+    };
+    let Some(read) = words(stage) else { return unknown() };
+    let Some(first) = read.words.first() else { return unknown() };
+    let name = first.rsplit('/').next().unwrap_or(first).to_owned();
+    let mut said = match name.as_str() {
+        tar if TARS.contains(&tar) => options::tar(&read.words, at),
+        "dd" => options::dd(&read.words, at),
+        "cat" | "cp" | "rsync" | "find" | "cpio" => options::files(&name, &read.words, at),
+        "pv" | "mbuffer" | "buffer" | "takeup" => options::buffer(&name, &read.words, at),
+        compressor if COMPRESSORS.contains(&compressor) => {
+            options::compressor(&name, &read.words, at)
+        }
+        "ssh" | "nc" | "ncat" | "socat" | "curl" | "rclone" => Some(Said {
+            programs: vec![program(&name, at, Role::Unknown)],
+            target: Some(TypedTarget::Elsewhere(format!("through {name}"))),
+            ..Said::default()
+        }),
+        _ => None,
+    }
+    .unwrap_or_else(unknown);
+    if let (Some(rate), Some(own)) = (pace::declared(&read.words), said.programs.last_mut()) {
+        own.role = Role::Holds(rate);
+    }
+    if let Some(from) = read.from {
+        said.sources.push(from.into());
+    }
+    if let Some(to) = read.to {
+        said.target = Some(target(&to));
+    }
+    said
+}
+
+fn program(name: &str, stage: usize, role: Role) -> TypedProgram {
+    TypedProgram {
+        name: name.to_owned(),
+        stage,
+        words: Vec::new(),
+        role,
+        read_bytes: PIPE_BYTES,
+        write_bytes: PIPE_BYTES,
+        buffer_bytes: 0,
+    }
+}
+
+fn target(path: &str) -> TypedTarget {
+    let is_remote =
+        path.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
+    match path {
+        "-" | "/dev/null" | "/dev/stdout" => TypedTarget::Nowhere,
+        remote if is_remote => TypedTarget::Elsewhere(remote.to_owned()),
+        path => TypedTarget::Path(path.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn check(line: &str, source: &str, to: &str, programs: &[(&str, Role, u64)]) {
+        let typed = typed(line).unwrap();
+        let sources: Vec<&Path> = typed.sources.iter().map(PathBuf::as_path).collect();
+        let expected: Vec<&Path> = source.split_whitespace().map(Path::new).collect();
+        assert_eq!(sources, expected, "{line}");
+        let expected = match to {
+            "" => TypedTarget::Nowhere,
+            far if far.starts_with("through") => TypedTarget::Elsewhere(far.to_owned()),
+            path => TypedTarget::Path(path.into()),
+        };
+        assert_eq!(typed.target, expected, "{line}");
+        let found: Vec<(&str, Role, u64)> =
+            typed.programs.iter().map(|it| (it.name.as_str(), it.role, it.write_bytes)).collect();
+        assert_eq!(found, programs, "{line}");
+    }
+
+    #[test]
+    fn lines_of_crontabs_are_read() {
+        use Role::{Compresses, Holds, Passes, Reads, Unknown};
+        let k = |kib: u64| kib << 10;
+        check("tar cf /dev/nst0 /srv", "/srv", "/dev/nst0", &[("tar", Reads, k(10))]);
+        check("tar -b 128 -cf /dev/nst0 /srv", "/srv", "/dev/nst0", &[("tar", Reads, k(64))]);
+        check("tar -C /srv -b512 -cf - a b", "/srv/a /srv/b", "", &[("tar", Reads, k(256))]);
+        check(
+            "tar czf - /srv --exclude=x | dd of=/dev/nst0 bs=512k",
+            "/srv",
+            "/dev/nst0",
+            &[("tar", Reads, k(64)), ("gzip", Compresses, k(64)), ("dd", Passes, k(512))],
+        );
+        check(
+            "tar -I 'zstd -T0' -cf /mnt/x.tar.zst /srv",
+            "/srv",
+            "/mnt/x.tar.zst",
+            &[("tar", Reads, k(64)), ("zstd", Compresses, k(64))],
+        );
+        check(
+            "tar -cf - /srv | gzip -1 > /mnt/x.gz",
+            "/srv",
+            "/mnt/x.gz",
+            &[("tar", Reads, k(10)), ("gzip", Compresses, k(64))],
+        );
+        check("dd if=/dev/sdb of=/dev/nst0", "/dev/sdb", "/dev/nst0", &[("dd", Reads, 512)]);
+        check(
+            "cat /srv/a | mbuffer -m 1G -s 256k -o /dev/nst0",
+            "/srv/a",
+            "/dev/nst0",
+            &[("cat", Reads, k(128)), ("mbuffer", Passes, k(256))],
+        );
+        check(
+            "tar cf - /srv | pv -qL 10m | ssh host 'cat > x'",
+            "/srv",
+            "through ssh",
+            &[("tar", Reads, k(10)), ("pv", Holds(10_485_760.0), k(64)), ("ssh", Unknown, k(64))],
+        );
+        check("cp -a /srv /mnt", "/srv", "/mnt", &[("cp", Reads, k(128))]);
+        check(
+            "pg_dump shop | gzip > x",
+            "",
+            "x",
+            &[("pg_dump", Unknown, k(64)), ("gzip", Compresses, k(64))],
+        );
+        check(
+            "find /srv -print0 | cpio -o -0 -H newc > /dev/nst0",
+            "/srv",
+            "/dev/nst0",
+            &[("find", Passes, k(64)), ("cpio", Reads, 512)],
+        );
+        check(
+            "takeup backup /srv --to /dev/nst0",
+            "/srv",
+            "/dev/nst0",
+            &[("takeup", Reads, k(1024))],
+        );
+        check("tar xf /dev/nst0", "", "", &[("tar", Unknown, k(64))]);
+        check(
+            "tar cf - $DIRS | gzip > x",
+            "",
+            "x",
+            &[("tar", Unknown, k(64)), ("gzip", Compresses, k(64))],
+        );
+        assert_eq!(typed("make && tar cf - ."), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_panics(line in r#"(tar|dd|pv|cp|gzip|mbuffer) [a-zA-Z |<>'"$=0-9/.-]{0,50}"#) {
+            let _ = typed(&line);
+        }
+    }
+}

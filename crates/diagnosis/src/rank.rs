@@ -1,0 +1,283 @@
+//! The limit of a chain, and the changes by what they bring.
+//!
+//! Each change is played on the whole chain, and so brings only what the next limit leaves. The one
+//! that brings most is taken, then the next is looked for, until none brings [`WORTH`].
+
+use model::ModelError;
+
+use crate::amount::{Amount, Pick};
+use crate::chain::{Chain, Reading, Target, Work};
+use crate::change::{Change, Changed, Ground};
+use crate::forecast::{Forecast, forecast};
+use crate::line::{self, Typed};
+
+/// A change that brings less is not told.
+pub const WORTH: f64 = 1.05;
+/// Another program in the place of the line has to bring this much more than a smaller change.
+const REPLACED: f64 = 1.15;
+/// Of two sizes the smaller one is enough, where it brings nearly as much.
+const NEARLY: f64 = 0.97;
+/// Stations that differ by less are told together.
+const ALIKE: f64 = 0.10;
+/// How far forecasts of this model are off by themselves (`cargo xtask trial diagnose`).
+const MODEL_SPREAD: f64 = 0.08;
+const STEPS_MAX: usize = 4;
+
+/// A part of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Station {
+    LargeFiles,
+    SmallFiles,
+    /// A program, by its place in the chain.
+    Program(usize),
+    Target,
+}
+
+/// What holds a chain back, and what helps.
+#[derive(Clone, Debug)]
+pub struct Ranking {
+    /// The chain as it is.
+    pub now: Rates,
+    /// Changes, each on top of those before it.
+    pub steps: Vec<Step>,
+    /// What limits the chain with all changes, by its gain if it cost nothing.
+    pub last: Option<Limit>,
+    /// The chain with all changes.
+    pub end: Chain,
+    /// What each station of the chain as it is gives by itself.
+    pub stations: Vec<StationRate>,
+}
+
+/// A change, and what it brings.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub changed: Changed,
+    pub before: Rates,
+    pub after: Rates,
+}
+
+impl Step {
+    /// The rate behind the change divided by the one before it.
+    pub fn gain(&self) -> Amount {
+        let ratio = |amount: &Amount| (amount.high - amount.low) / 2.0 / amount.typical;
+        let (before, after) = (&self.before.bytes, &self.after.bytes);
+        let spread = (ratio(before).powi(2) + ratio(after).powi(2)).sqrt();
+        let gain = after.typical / before.typical;
+        Amount {
+            typical: gain,
+            low: gain * (1.0 - spread),
+            high: gain * (1.0 + spread),
+            certainty: after.certainty,
+        }
+    }
+}
+
+/// A forecast with its range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Bytes of the source for each second.
+    pub bytes: Amount,
+    /// Stops of the tape in each hour.
+    pub stops_per_hour: f64,
+}
+
+/// The station that would bring most if it cost nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    pub station: Station,
+    /// Another one that is nearly as slow.
+    pub alike: Option<Station>,
+}
+
+/// What a station gives by itself, in bytes of the source for each second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StationRate {
+    pub station: Station,
+    /// As it is.
+    pub now: Option<Amount>,
+    /// The most it could give.
+    pub most: Option<Amount>,
+}
+
+/// Plays the chain and its changes.
+///
+/// # Errors
+/// When the model stands still.
+pub fn rank(chain: &Chain, ground: &Ground<'_>) -> Result<Ranking, ModelError> {
+    let now = rates(chain)?;
+    let mut steps: Vec<Step> = Vec::new();
+    let (mut present, mut before) = (chain.clone(), now);
+    let mut typed = ground.typed.cloned();
+    while steps.len() < STEPS_MAX {
+        let ground = Ground { typed: typed.as_ref(), ..*ground };
+        let Some(best) = best(ground.changes(&present), &before)? else { break };
+        present = best.changed.chain.clone();
+        before = best.after;
+        if let Some(line) = &best.changed.line {
+            typed = renamed(line, &mut present);
+        }
+        steps.push(best);
+    }
+    let last = limit(&present)?;
+    Ok(Ranking { now, steps, last, end: present, stations: stations(chain) })
+}
+
+/// A changed line, read again, with its programs' names in the chain; `None` where it has become
+/// another one, and is not changed further.
+fn renamed(line: &str, chain: &mut Chain) -> Option<Typed> {
+    let typed = line::typed(line).filter(|it| it.programs.len() == chain.links.len())?;
+    for (link, program) in chain.links.iter_mut().zip(&typed.programs) {
+        (link.shown, link.stage) = (program.name.clone(), program.stage);
+    }
+    Some(typed)
+}
+
+fn best(changes: Vec<Changed>, before: &Rates) -> Result<Option<Step>, ModelError> {
+    let mut best: Option<(f64, Step)> = None;
+    for changed in changes {
+        let typical = forecast(&changed.chain, Pick::Typical)?.bytes_per_second;
+        let penalty = if changed.change == Change::TakeupBackup { REPLACED } else { 1.0 };
+        let worth = typical / penalty;
+        let is_worth = typical >= WORTH * before.bytes.typical;
+        // The list has smaller sizes first.
+        let is_better = best.as_ref().is_none_or(|(other, _)| worth > other / NEARLY);
+        if is_worth && is_better {
+            let after = rates(&changed.chain)?;
+            best = Some((worth, Step { changed, before: *before, after }));
+        }
+    }
+    Ok(best.map(|(_, step)| step))
+}
+
+fn rates(chain: &Chain) -> Result<Rates, ModelError> {
+    let [low, typical, high] = [Pick::Low, Pick::Typical, Pick::High].map(|it| forecast(chain, it));
+    let (low, typical, high): (Forecast, Forecast, Forecast) = (low?, typical?, high?);
+    let bytes = Amount {
+        typical: typical.bytes_per_second,
+        low: low.bytes_per_second * (1.0 - MODEL_SPREAD),
+        high: high.bytes_per_second * (1.0 + MODEL_SPREAD),
+        certainty: base::finding::Certainty::Inferred,
+    };
+    Ok(Rates { bytes, stops_per_hour: typical.stops_per_second * 3600.0 })
+}
+
+/// The chain if one of its stations cost nothing.
+fn without(chain: &Chain, station: Station) -> Chain {
+    let mut chain = chain.clone();
+    match station {
+        Station::LargeFiles => chain.source.stream = None,
+        Station::SmallFiles => chain.source.small = None,
+        Station::Program(at) => {
+            if let Some(link) = chain.links.get_mut(at) {
+                link.work = Work::Passes;
+            }
+        }
+        Station::Target => chain.target = Target::Nowhere,
+    }
+    chain
+}
+
+/// What brings most if it cost nothing; `None` where nothing brings [`WORTH`].
+pub fn limit(chain: &Chain) -> Result<Option<Limit>, ModelError> {
+    let now = forecast(chain, Pick::Typical)?.bytes_per_second;
+    let mut gains = Vec::new();
+    for StationRate { station, now: own, .. } in stations(chain) {
+        let gain = forecast(&without(chain, station), Pick::Typical)?.bytes_per_second / now;
+        gains.push((station, gain, own.map(|own| own.typical)));
+    }
+    let Some(best) = gains.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Ok(None) };
+    // Two that are alike hide each other: then the slowest by itself counts.
+    let slowest =
+        gains.iter().filter_map(|it| Some((it.0, it.2?))).min_by(|a, b| a.1.total_cmp(&b.1));
+    let station = match slowest {
+        _ if best.1 >= WORTH => best.0,
+        Some((station, rate)) if rate <= now * (1.0 + ALIKE) => station,
+        _ => return Ok(None),
+    };
+    let own = gains.iter().find(|it| it.0 == station).and_then(|it| it.2);
+    let alike = gains.iter().filter(|it| it.0 != station).find_map(|it| {
+        let (own, other) = (own?, it.2?);
+        ((own - other).abs() <= ALIKE * own.min(other)).then_some(it.0)
+    });
+    Ok(Some(Limit { station, alike }))
+}
+
+/// What each station gives by itself.
+pub fn stations(chain: &Chain) -> Vec<StationRate> {
+    let source = &chain.source;
+    let bytes = source.bytes() as f64;
+    let mut all = Vec::new();
+    if let Some(stream) = source.stream.as_ref().filter(|_| source.large_bytes > 0) {
+        let part = bytes / source.large_bytes as f64;
+        let now = match source.reading {
+            Reading::OneByOne => stream.now,
+            Reading::ManyAtOnce => stream.most,
+        };
+        all.push(StationRate {
+            station: Station::LargeFiles,
+            now: Some(now.times(part)),
+            most: Some(stream.most.times(part)),
+        });
+    }
+    if let Some(small) = source.small.filter(|_| source.small_files > 0) {
+        let rate = |each: Amount| {
+            let of = |seconds: f64| bytes / (seconds * source.small_files as f64).max(1e-9);
+            Amount {
+                typical: of(each.typical),
+                low: of(each.high),
+                high: of(each.low),
+                certainty: each.certainty,
+            }
+        };
+        let now = match source.reading {
+            Reading::OneByOne => small.one_by_one,
+            Reading::ManyAtOnce => small.at_once,
+        };
+        all.push(StationRate {
+            station: Station::SmallFiles,
+            now: Some(rate(now)),
+            most: Some(rate(small.at_once)),
+        });
+    }
+    for (at, link) in chain.links.iter().enumerate() {
+        let station = Station::Program(at);
+        let (now, most) = match &link.work {
+            Work::Passes => continue,
+            Work::Unknown => (None, None),
+            Work::Holds { bytes_per_second } => (Some(Amount::told(*bytes_per_second)), None),
+            Work::Compresses { rate, threads, .. } => {
+                let at_once = threads.min(chain.processors).max(1.0);
+                (Some(rate.times(at_once)), Some(rate.times(chain.processors.max(1.0))))
+            }
+        };
+        all.push(StationRate { station, now, most });
+    }
+    let smaller = chain.links.iter().fold(1.0, |times, link| match link.work {
+        Work::Compresses { ratio, .. } => times * ratio.max(1.0),
+        _ => times,
+    });
+    let now = match &chain.target {
+        Target::Nowhere => return all,
+        Target::Unknown { .. } => None,
+        Target::Disk { rate, .. } => Some(rate.times(smaller)),
+        Target::Tape(tape) => {
+            let native = tape.parameters.highest_bytes_per_second() as f64 * tape.speed_up;
+            let shrinks = if chain.compresses() { smaller } else { tape.ratio };
+            Some(Amount::told(native * shrinks))
+        }
+    };
+    all.push(StationRate { station: Station::Target, now, most: now });
+    all
+}
+
+/// A station in words.
+pub fn name(chain: &Chain, station: Station) -> String {
+    match station {
+        Station::LargeFiles => format!("{} (large files)", chain.source.shown),
+        Station::SmallFiles => format!("{} (small files)", chain.source.shown),
+        Station::Program(at) => {
+            chain.links.get(at).map_or("a program", |link| link.shown.as_str()).to_owned()
+        }
+        Station::Target => chain.target.shown().to_owned(),
+    }
+}

@@ -1,0 +1,88 @@
+//! What small files cost: found, opened and read one after the other, or several at once.
+
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use device::file::{cached_bytes, drop_cached};
+use flow::cancel::Cancel;
+use rustix::fs::{Mode, OFlags};
+
+use super::Found;
+use crate::amount::Amount;
+use crate::chain::{FILES_AT_ONCE, SmallFiles};
+
+/// Fewer small files than this are not worth a trial.
+const FILES_MIN: u64 = 8;
+/// Files of one trial.
+const TRIAL_FILES: usize = 24;
+const READ_BYTES: usize = 1 << 20;
+
+/// Tries some of the small files of the tree: groups one by one and at once, in turn.
+pub(super) fn look(found: &mut Found, limit: Duration, cancel: &Cancel) {
+    if found.tree.small_files < FILES_MIN {
+        return;
+    }
+    let listing = found.tree.seconds / (found.tree.files() + found.tree.folders).max(1) as f64;
+    let mut files: Vec<(PathBuf, u64)> = found.tree.small.iter().flatten().cloned().collect();
+    files.retain(|(path, _)| make_cold(path));
+    let begun = Instant::now();
+    let (mut by_one, mut at_once) = (Vec::new(), Vec::new());
+    for (number, group) in files.chunks(TRIAL_FILES).enumerate() {
+        let is_over = begun.elapsed() >= limit && number >= 4;
+        if is_over || begun.elapsed() >= limit * 2 || cancel.check().is_err() {
+            break;
+        }
+        let trials = if number.is_multiple_of(2) { &mut by_one } else { &mut at_once };
+        let threads = if number.is_multiple_of(2) { 1 } else { FILES_AT_ONCE };
+        let (seconds, bytes) = read_all(group, threads, found);
+        found.read_bytes += bytes;
+        trials.push(seconds / group.len() as f64 + listing);
+    }
+    let Some(one_by_one) = Amount::of_trials(&by_one) else {
+        found.unknown.push("what its small files cost: none could be tried".to_owned());
+        return;
+    };
+    // One group only: what several at once bring is not known.
+    let at_once = Amount::of_trials(&at_once).unwrap_or(one_by_one);
+    let at_once = at_once.at_most(one_by_one);
+    found.small = Some(SmallFiles { one_by_one, at_once });
+}
+
+/// Whether a file is not in the cache any more.
+fn make_cold(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    let Ok(file) = base::interruptible::open(path, flags, Mode::empty()) else { return false };
+    drop_cached(&file, 0, 0);
+    cached_bytes(file.as_fd(), 0..0).is_none_or(|cached| cached == 0)
+}
+
+/// Seconds and bytes of files, by so many threads.
+fn read_all(files: &[(PathBuf, u64)], threads: usize, found: &mut Found) -> (f64, u64) {
+    let next = AtomicUsize::new(0);
+    let begun = Instant::now();
+    let read = || {
+        let (mut buffer, mut bytes, mut kept) = (vec![0; READ_BYTES], 0, Vec::new());
+        while let Some((path, _)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+            let Ok(file) = base::interruptible::open(path, flags, Mode::empty()) else { continue };
+            let _ = rustix::fs::fstat(&file);
+            let mut at = 0;
+            while let Ok(count @ 1..) = base::interruptible::read_at(&file, &mut buffer, at) {
+                at += count as u64;
+                kept.extend_from_slice(&buffer[..count.min(16 << 10)]);
+            }
+            bytes += at;
+            drop_cached(&file, 0, 0);
+        }
+        (bytes, kept)
+    };
+    let all: Vec<(u64, Vec<u8>)> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(read)).collect();
+        running.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    });
+    let seconds = begun.elapsed().as_secs_f64();
+    all.iter().for_each(|(_, kept)| found.sample.add(kept));
+    (seconds, all.iter().map(|(bytes, _)| bytes).sum())
+}

@@ -1,0 +1,302 @@
+//! The findings: what limits, what to type, what it brings, and what comes then.
+
+use base::finding::{Certainty, Finding, Unit};
+use base::format::{binary_size, duration, percent, rate};
+use base::rounding::Rounding;
+
+use crate::amount::Amount;
+use crate::chain::{Chain, FILES_AT_ONCE, Reading, Target, Work};
+use crate::change::Change;
+use crate::rank::{Limit, Ranking, Station, Step, name};
+use crate::rules;
+use crate::source::Found;
+
+/// From this share of the time on the disks of the source were not ours alone.
+const BUSY: f64 = 0.1;
+/// From this share on the trials' files lay in memory.
+const CACHED: f64 = 0.5;
+/// Stops of the tape that are told.
+const STOPS_PER_HOUR: f64 = 2.0;
+
+impl Ranking {
+    /// What was found, the limit first.
+    pub fn findings(&self, chain: &Chain, found: Option<&Found>) -> Vec<Finding> {
+        let mut findings: Vec<Finding> =
+            self.steps.iter().enumerate().map(|(at, step)| told(step, at)).collect();
+        findings.extend(self.last.map(|last| self.at_last(last)));
+        findings.extend(self.alike());
+        findings.extend(unknown(chain));
+        if self.now.stops_per_hour >= STOPS_PER_HOUR {
+            findings.push(self.stops());
+        }
+        findings.extend(found.into_iter().flat_map(about_trials));
+        findings
+    }
+
+    /// What limits when nothing is left to change.
+    fn at_last(&self, Limit { station, .. }: Limit) -> Finding {
+        let chain = &self.end;
+        let then = if self.steps.is_empty() { "" } else { "then " };
+        let reached = self.steps.last().map_or(self.now, |step| step.after).bytes;
+        let own = crate::rank::stations(chain).into_iter().find(|it| it.station == station);
+        let own = own.and_then(|it| it.now).map_or(reached, |own| own);
+        let source = &chain.source.shown;
+        match station {
+            Station::LargeFiles => Finding::new(
+                &rules::SOURCE,
+                own.certainty,
+                format!("{then}{source} itself is the limit: its large files give {}", range(&own)),
+            )
+            .because(match chain.source.reading {
+                Reading::OneByOne => "neither more read-ahead nor many requests at once gave more",
+                Reading::ManyAtOnce => "more than many requests at once gives it does not give",
+            }),
+            Station::SmallFiles => small_files(chain, then),
+            Station::Program(at) => program(chain, at, then, &own),
+            Station::Target => target(chain, then, &own),
+        }
+    }
+
+    /// Two stations that are alike: no single change helps.
+    fn alike(&self) -> Option<Finding> {
+        let Limit { station, alike } = self.last?;
+        let other = name(&self.end, alike?);
+        let what =
+            format!("{other} gives about as much: a change of one of the two alone brings little");
+        let _ = station;
+        Some(Finding::new(&rules::ALIKE, Certainty::Inferred, what))
+    }
+
+    fn stops(&self) -> Finding {
+        let per_hour = self.now.stops_per_hour;
+        let every = duration(3600.0 / per_hour);
+        Finding::new(
+            &rules::STOPS,
+            Certainty::Inferred,
+            format!("the tape stops about every {every}: it gets less than its lowest speed"),
+        )
+        .with_number("stops_per_hour", per_hour, Unit::Count)
+    }
+}
+
+/// 270 MB/s (250 to 290)
+fn range(amount: &Amount) -> String {
+    if amount.low == amount.high {
+        return rate(amount.typical);
+    }
+    format!("{} ({} to {})", rate(amount.typical), rate(amount.low), rate(amount.high))
+}
+
+fn times(gain: f64) -> String {
+    Rounding::digits(2).number(gain)
+}
+
+/// A change, as a finding.
+fn told(step: &Step, at: usize) -> Finding {
+    let chain = &step.changed.chain;
+    let then = if at == 0 { "" } else { "then " };
+    let (what, why, change) = limit_of(step);
+    let rule = match step.changed.change {
+        Change::ReadAhead { .. } => &rules::READ_AHEAD,
+        Change::TakeupBackup if is_of_small_files(chain) => &rules::SMALL_FILES,
+        Change::TakeupBackup => &rules::AT_ONCE,
+        Change::Blocks { .. } => &rules::BLOCKS,
+        Change::Buffer => &rules::TURNS,
+        Change::AllCores { .. } => &rules::COMPRESSOR,
+        Change::WithoutRate { .. } => &rules::PACE,
+    };
+    let gain = step.gain();
+    let mut finding = Finding::new(rule, Certainty::Inferred, format!("{then}{what}"))
+        .because(why)
+        .with_number("bytes_per_second", step.before.bytes.typical, Unit::BytesPerSecond)
+        .with_number("with_the_change", step.after.bytes.typical, Unit::BytesPerSecond)
+        .with_number("gain", gain.typical, Unit::Ratio)
+        .with_number("gain_low", gain.low, Unit::Ratio)
+        .with_number("gain_high", gain.high, Unit::Ratio);
+    finding.gain = Some(format!(
+        "{change}: {} in the place of {}, {} times as fast ({} to {})",
+        range(&step.after.bytes),
+        rate(step.before.bytes.typical),
+        times(gain.typical),
+        times(gain.low),
+        times(gain.high),
+    ));
+    if let Some(command) = &step.changed.command {
+        finding = finding.with_command(command.clone());
+        if let Some(undo) = step.changed.undo {
+            finding.action = Some(format!("{command}; undo: {undo}"));
+        }
+    }
+    finding
+}
+
+fn is_of_small_files(chain: &Chain) -> bool {
+    let source = &chain.source;
+    let large = source.stream.as_ref().map_or(0.0, |it| source.large_bytes as f64 / it.now.typical);
+    let small = source.small.map_or(0.0, |it| it.one_by_one.typical * source.small_files as f64);
+    small > large
+}
+
+/// What a change says of the limit, why, and what the change is called.
+fn limit_of(step: &Step) -> (String, String, String) {
+    let chain = &step.changed.chain;
+    let source = &chain.source.shown;
+    match &step.changed.change {
+        Change::ReadAhead { bytes } => (
+            format!("the read-ahead of {source} is the limit"),
+            "a program that reads one file after the other has only that much under way".to_owned(),
+            format!("with {}", binary_size(*bytes)),
+        ),
+        Change::TakeupBackup if is_of_small_files(chain) => (
+            format!("the small files of {source} are the limit"),
+            format!("{} are read one after the other", small_words(chain)),
+            format!("{FILES_AT_ONCE} at once"),
+        ),
+        Change::TakeupBackup => (
+            format!("{source} is read in one place at a time, which is the limit"),
+            "its disk gives more with several requests at once".to_owned(),
+            "with many requests at once".to_owned(),
+        ),
+        Change::Blocks { bytes } => (
+            format!("writes to {} are too small", chain.target.shown()),
+            "each write costs a fixed time beside its bytes".to_owned(),
+            format!("blocks of {}", binary_size(*bytes)),
+        ),
+        Change::Buffer => (
+            "reading and writing take turns, which is the limit".to_owned(),
+            "a program of one thread does one of them at a time".to_owned(),
+            "with a buffer".to_owned(),
+        ),
+        Change::AllCores { link, instead } => {
+            let shown = chain.links.get(*link).map_or("the compressor", |it| it.shown.as_str());
+            (
+                format!("{shown} is the limit"),
+                "it uses one core".to_owned(),
+                format!("{instead} on {} cores", chain.processors.round()),
+            )
+        }
+        Change::WithoutRate { link } => {
+            let shown = chain.links.get(*link).map_or("a program", |it| it.shown.as_str());
+            (
+                format!("{shown} is the limit"),
+                "it holds the rate of its options".to_owned(),
+                "without it".to_owned(),
+            )
+        }
+    }
+}
+
+/// 49,260 small files, 0.9 ms each
+fn small_words(chain: &Chain) -> String {
+    let each = chain.source.small.map_or(0.0, |it| it.one_by_one.typical);
+    let files = base::format::counted(chain.source.small_files, "small file", "small files");
+    format!("{files}, {} each,", duration(each)).trim_end_matches(',').to_owned()
+}
+
+fn small_files(chain: &Chain, then: &str) -> Finding {
+    let source = &chain.source.shown;
+    let what = format!("{then}the small files of {source} are the limit: {}", small_words(chain));
+    Finding::new(&rules::SMALL_FILES, Certainty::Measured, what)
+}
+
+fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
+    let Some(link) = chain.links.get(at) else {
+        return Finding::new(&rules::PROGRAM, Certainty::Unknown, "a program is the limit");
+    };
+    let shown = &link.shown;
+    match link.work {
+        Work::Compresses { threads, .. } => {
+            let cores = chain.processors.round();
+            let what = format!("{then}{shown} is the limit: it takes {}", range(own));
+            let why = match threads > 1.0 {
+                true => format!("it uses {cores} cores, all that others leave"),
+                false => "no installed program is known to do its work with more cores".to_owned(),
+            };
+            Finding::new(&rules::COMPRESSOR, own.certainty, what).because(why)
+        }
+        Work::Holds { bytes_per_second } => {
+            let what = format!("{then}{shown} is the limit: it holds {}", rate(bytes_per_second));
+            Finding::new(&rules::PACE, Certainty::Told, what)
+        }
+        Work::Passes | Work::Unknown => {
+            let what = format!("{then}{shown} is the limit");
+            Finding::new(&rules::PROGRAM, Certainty::Inferred, what)
+        }
+    }
+}
+
+fn target(chain: &Chain, then: &str, own: &Amount) -> Finding {
+    match &chain.target {
+        Target::Tape(tape) => {
+            let native = tape.parameters.highest_bytes_per_second() as f64 * tape.speed_up;
+            let what =
+                format!("{then}the drive {} is the limit: {}", tape.shown, rate(own.typical));
+            let why = if chain.compresses() {
+                format!("its highest speed is {}, and the data come compressed", rate(native))
+            } else if tape.ratio > 1.01 {
+                let ratio = Rounding::digits(2).number(tape.ratio);
+                format!("its highest speed is {}, and it makes {ratio} bytes one", rate(native))
+            } else {
+                format!("its highest speed is {}", rate(native))
+            };
+            let certainty = if tape.is_virtual { Certainty::Told } else { Certainty::Inferred };
+            Finding::new(&rules::DRIVE, certainty, what).because(why)
+        }
+        target => {
+            let what = format!("{then}{} is the limit: it takes {}", target.shown(), range(own));
+            Finding::new(&rules::TARGET, own.certainty, what)
+        }
+    }
+}
+
+/// What no trial touched.
+fn unknown(chain: &Chain) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for link in chain.links.iter().filter(|link| link.work == Work::Unknown) {
+        let what = format!("what {} gives or takes is not known", link.shown);
+        findings.push(
+            Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what)
+                .because("it was not run, so it may be the limit itself")
+                .with_action("add --run to run the line and look at it"),
+        );
+    }
+    if let Target::Unknown { shown, why } = &chain.target {
+        let what = format!("what {shown} takes is not known");
+        findings.push(
+            Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what)
+                .because(why.clone())
+                .with_action("add --write-test to write some data beside it for a moment"),
+        );
+    }
+    findings
+}
+
+fn about_trials(found: &Found) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let busy = found.busy_before;
+    if busy >= BUSY {
+        let what = format!(
+            "others kept the disks of the source busy for {} of the time before the trials",
+            percent(busy)
+        );
+        findings.push(
+            Finding::new(&rules::OTHERS, Certainty::Measured, what)
+                .because("these numbers hold while they do"),
+        );
+    }
+    if found.cached_share >= CACHED {
+        let what = format!(
+            "{} of what was tried lay in memory, and was read from the disk instead",
+            percent(found.cached_share)
+        );
+        findings.push(
+            Finding::new(&rules::CACHED, Certainty::Measured, what)
+                .because("a run that finds it there is faster than these numbers"),
+        );
+    }
+    for unknown in &found.unknown {
+        let what = format!("not known is {unknown}");
+        findings.push(Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what));
+    }
+    findings
+}

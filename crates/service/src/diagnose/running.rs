@@ -1,0 +1,108 @@
+//! A pipeline that runs: what its programs do, beside what the chain should give.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base::finding::{Certainty, Finding, Unit};
+use base::format::{percent, rate};
+use diagnosis::chain::Chain;
+use diagnosis::rank::Ranking;
+use diagnosis::rules;
+use flow::cancel::Cancel;
+
+use super::not_known;
+use crate::explain::{ExplainRequest, ExplainTarget, PipelineRunAnswer, Quiet, explain};
+use crate::failure::Failure;
+
+/// A pipeline that was found running.
+pub(super) struct Attached {
+    pub(super) line: String,
+    pub(super) run: PipelineRunAnswer,
+}
+
+/// A measured rate may differ from the forecast by this share.
+const OFF: f64 = 0.3;
+
+/// Runs a line, and looks at it for as long as is given.
+pub(super) fn run(
+    line: &str,
+    limit: Duration,
+    cancel: &Cancel,
+) -> Result<PipelineRunAnswer, Failure> {
+    let target = ExplainTarget::Pipeline(line.to_owned());
+    let explained = explain(&request(target, limit), cancel, &mut Quiet)?;
+    Ok(explained.answer().run)
+}
+
+fn request(target: ExplainTarget, limit: Duration) -> ExplainRequest {
+    ExplainRequest {
+        target,
+        shell: None,
+        seconds: Some(limit.as_secs_f64()),
+        baseline: false,
+        tries: false,
+        shows_output: false,
+    }
+}
+
+/// Looks at a process and all that pipes join it to, and makes a line of them.
+pub(super) fn attach(pid: u32, limit: Duration, cancel: &Cancel) -> Result<Attached, Failure> {
+    let explained = explain(&request(ExplainTarget::Process(pid), limit), cancel, &mut Quiet)?;
+    let run = explained.answer().run;
+    let stages: Vec<String> = run.stages.iter().map(|stage| line_of(&stage.arguments)).collect();
+    let mut line = stages.join(" | ");
+    let last = run.stages.last().map(|stage| stage.pid);
+    if let Some(output) = last.and_then(output_of) {
+        line = format!("{line} > {}", super::shown(&output.to_string_lossy()));
+    }
+    Ok(Attached { line, run })
+}
+
+fn line_of(words: &[String]) -> String {
+    words.iter().map(|word| super::shown(word)).collect::<Vec<String>>().join(" ")
+}
+
+/// The file or device that standard output of a process goes to.
+fn output_of(pid: u32) -> Option<PathBuf> {
+    let path = std::fs::read_link(format!("/proc/{pid}/fd/1")).ok()?;
+    let is_file = path.is_absolute() && !path.starts_with("/dev/pts");
+    (is_file && path.exists()).then_some(path)
+}
+
+/// What the run says beside the chain: its rate, and its own limit where they differ.
+pub(super) fn compare(
+    run: &PipelineRunAnswer,
+    chain: &Chain,
+    ranking: &Ranking,
+    findings: &mut Vec<Finding>,
+) {
+    let named = |what: String| Finding::new(&rules::PROGRAM, Certainty::Measured, what);
+    let forecast = ranking.now.bytes;
+    let moved = run.stages.iter().find_map(|stage| stage.bytes_in.or(stage.bytes_out));
+    let measured = moved.map(|bytes| bytes as f64 / run.seconds.max(1e-3));
+    let own = run.findings.first().cloned();
+    let Some(measured) = measured.filter(|rate| *rate > 0.0) else {
+        findings.push(not_known("how much the line read in its run"));
+        findings.extend(own);
+        return;
+    };
+    let is_near = measured >= forecast.low * (1.0 - OFF) && measured <= forecast.high * (1.0 + OFF);
+    let what = format!("the line itself read {} in its run", rate(measured));
+    let mut finding = named(what).with_number("measured", measured, Unit::BytesPerSecond);
+    if is_near {
+        findings.push(finding);
+        return;
+    }
+    let off = percent((measured / forecast.typical - 1.0).abs());
+    let side = if measured < forecast.typical { "less" } else { "more" };
+    finding.caveat = Some(format!(
+        "that is {off} {side} than the trials let expect ({}): something acts that they do not see",
+        rate(forecast.typical)
+    ));
+    // What was seen comes before what was concluded.
+    findings.insert(0, finding);
+    if let Some(own) = own {
+        findings.insert(1, own);
+    }
+    let _ = chain;
+}
