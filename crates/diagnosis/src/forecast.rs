@@ -3,15 +3,17 @@
 //! Read-ahead is a program in front of the first one: it waits for the disk, and its pipe holds two
 //! windows, which is what the kernel has under way. A disk behind the page cache is a program behind
 //! the last one. Small files make the first program wait, since the kernel does not read ahead from
-//! one file to the next.
+//! one file to the next: so large and small files are played one after the other.
 
 use model::ModelError;
 use model::pipeline::{Output, Program, Surroundings, run};
 use model::program::{Ratio, coalesced};
 use model::tape::TapeModel;
+use model::tape::parameters::TapeParameters;
 
 use crate::amount::Pick;
-use crate::chain::{Chain, Link, Reading, TapeTarget, Target, Work};
+use crate::chain::{Chain, Link, Reading, Source, TapeTarget, Target, Work};
+use crate::station::stations;
 
 /// The result of a chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,11 +39,43 @@ const PLAYED_BYTES_MAX: u64 = 8 << 30;
 /// Times the largest buffer of the chain, so that what lies in it does not matter.
 const BUFFERS_PLAYED: u64 = 6;
 
-/// Plays a chain. Rates are taken from that end of their ranges.
+/// Plays a chain: its large files, and then its small ones. Rates are taken from that end of their
+/// ranges.
 ///
 /// # Errors
 /// When the model stands still, which would be a defect of it.
 pub fn forecast(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
+    let (mut seconds, mut stops) = (0.0, 0.0);
+    for (bytes, other) in [
+        (
+            chain.source.large_bytes,
+            Source { small_bytes: 0, small_files: 0, ..chain.source.clone() },
+        ),
+        (chain.source.small_bytes, Source { large_bytes: 0, stream: None, ..chain.source.clone() }),
+    ] {
+        if bytes == 0 {
+            continue;
+        }
+        let part_chain = Chain { source: other, ..chain.clone() };
+        let part = played(&part_chain, pick)?;
+        let own = bytes as f64 / part.bytes_per_second.min(bound(&part_chain, pick));
+        seconds += own;
+        stops += own * part.stops_per_second;
+    }
+    Ok(Forecast {
+        bytes_per_second: chain.source.bytes() as f64 / seconds.max(1e-9),
+        stops_per_second: stops / seconds.max(1e-9),
+    })
+}
+
+/// No chain is faster than its slowest station. A drive that starts and stops makes what was played
+/// a few percent too fast or too slow.
+fn bound(chain: &Chain, pick: Pick) -> f64 {
+    let rates = stations(chain).into_iter().filter_map(|station| station.now);
+    rates.map(|rate| rate.at(pick)).fold(f64::INFINITY, f64::min)
+}
+
+fn played(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
     let speed_up = match &chain.target {
         Target::Tape(tape) => tape.speed_up.max(1e-3),
         _ => 1.0,
@@ -71,27 +105,49 @@ pub fn forecast(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
         Work::Compresses { ratio, .. } => share / ratio.max(1.0),
         _ => share,
     });
-    let mut tape = match &chain.target {
+    let drive = match &chain.target {
         Target::Tape(tape) => Some(drive(tape, &mut programs)),
         _ => None,
     };
     let buffers = programs.iter().map(|it| it.input_bytes + it.write_bytes).max().unwrap_or(0);
-    let drives = tape.as_ref().map_or(0, |it| it.parameters().buffer_bytes.value);
+    let drives = drive.as_ref().map_or(0, |it| it.buffer_bytes.value);
     let wanted = BUFFERS_PLAYED * buffers.max((drives as f64 / output) as u64);
-    let played = chain.source.bytes().min(wanted.clamp(PLAYED_BYTES_MIN, PLAYED_BYTES_MAX));
-    let drive_ratio = match &chain.target {
-        Target::Tape(tape) if !chain.compresses() => Ratio::of(tape.ratio),
-        _ => Ratio::NONE,
-    };
-    let processors = chain.processors.round().max(1.0) as u64;
-    let around = Surroundings { processors, drive_ratio };
-    let run = run(&programs, around, tape.as_mut(), played)?;
-    let seconds = run.elapsed_ns as f64 / 1e9 / speed_up;
-    let stops = tape.map_or(0, |tape| tape.counters().back_hitches);
-    Ok(Forecast {
-        bytes_per_second: played as f64 / seconds.max(1e-9),
-        stops_per_second: stops as f64 / seconds.max(1e-9),
-    })
+    let all = chain.source.bytes();
+    let most = all.min(wanted.clamp(PLAYED_BYTES_MIN, PLAYED_BYTES_MAX));
+    let play = Play { chain, programs: &programs, drive: drive.as_ref() };
+    let (mut seconds, mut stops) = play.run(most)?;
+    if most < all {
+        // What the start and the end take is paid once.
+        let (half_seconds, half_stops) = play.run(most / 2)?;
+        let times = (all - most) as f64 / (most - most / 2) as f64;
+        seconds += times * (seconds - half_seconds).max(0.0);
+        stops += times * (stops - half_stops).max(0.0);
+    }
+    let seconds = (seconds / speed_up).max(1e-9);
+    Ok(Forecast { bytes_per_second: all as f64 / seconds, stops_per_second: stops / seconds })
+}
+
+/// A chain as the model takes it.
+struct Play<'a> {
+    chain: &'a Chain,
+    programs: &'a [Program],
+    drive: Option<&'a TapeParameters>,
+}
+
+impl Play<'_> {
+    /// Seconds and stops of the tape.
+    fn run(&self, bytes: u64) -> Result<(f64, f64), ModelError> {
+        let drive_ratio = match &self.chain.target {
+            Target::Tape(tape) if !self.chain.compresses() => Ratio::of(tape.ratio),
+            _ => Ratio::NONE,
+        };
+        let processors = self.chain.processors.round().max(1.0) as u64;
+        let around = Surroundings { processors, drive_ratio };
+        let mut tape = self.drive.map(|parameters| TapeModel::new(parameters.clone()));
+        let run = run(self.programs, around, tape.as_mut(), bytes)?;
+        let stops = tape.map_or(0, |tape| tape.counters().back_hitches);
+        Ok((run.elapsed_ns as f64 / 1e9, stops as f64))
+    }
 }
 
 fn ns_per_mib(bytes_per_second: f64) -> u64 {
@@ -181,11 +237,11 @@ fn program(chain: &Chain, link: &Link, is_last: bool, pick: Pick, speed_up: f64)
 }
 
 /// The drive, and the last program with steps that are large enough.
-fn drive(tape: &TapeTarget, programs: &mut [Program]) -> TapeModel {
-    let Some(last) = programs.last_mut() else { return TapeModel::new(tape.parameters.clone()) };
+fn drive(tape: &TapeTarget, programs: &mut [Program]) -> TapeParameters {
+    let Some(last) = programs.last_mut() else { return tape.parameters.clone() };
     let block_bytes = last.write_bytes.max(1);
     let together = STEP_BYTES.div_ceil(block_bytes).max(1);
     let (parameters, step_bytes) = coalesced(&tape.parameters, block_bytes, together);
     last.write_bytes = step_bytes;
-    TapeModel::new(parameters)
+    parameters
 }

@@ -19,6 +19,7 @@
 //! - [`rank`]: the limit, and the changes by their gain.
 //! - [`rules`]: the rules of the findings.
 //! - [`source`]: what is there to read, and how fast it can be read.
+//! - [`station`]: what each part of the chain gives by itself.
 //! - `words`: the findings.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
@@ -31,4 +32,5 @@ pub mod program;
 pub mod rank;
 pub mod rules;
 pub mod source;
+pub mod station;
 mod words;

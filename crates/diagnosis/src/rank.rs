@@ -10,6 +10,7 @@ use crate::chain::{Chain, Reading, Target, Work};
 use crate::change::{Change, Changed, Ground};
 use crate::forecast::{Forecast, forecast};
 use crate::line::{self, Typed};
+use crate::station::{Station, StationRate, stations};
 
 /// A change that brings less is not told.
 pub const WORTH: f64 = 1.05;
@@ -22,16 +23,6 @@ const ALIKE: f64 = 0.10;
 /// How far forecasts of this model are off by themselves (`cargo xtask trial diagnose`).
 const MODEL_SPREAD: f64 = 0.08;
 const STEPS_MAX: usize = 4;
-
-/// A part of the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Station {
-    LargeFiles,
-    SmallFiles,
-    /// A program, by its place in the chain.
-    Program(usize),
-    Target,
-}
 
 /// What holds a chain back, and what helps.
 #[derive(Clone, Debug)]
@@ -89,16 +80,6 @@ pub struct Limit {
     pub alike: Option<Station>,
 }
 
-/// What a station gives by itself, in bytes of the source for each second.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StationRate {
-    pub station: Station,
-    /// As it is.
-    pub now: Option<Amount>,
-    /// The most it could give.
-    pub most: Option<Amount>,
-}
-
 /// Plays the chain and its changes.
 ///
 /// # Errors
@@ -110,7 +91,7 @@ pub fn rank(chain: &Chain, ground: &Ground<'_>) -> Result<Ranking, ModelError> {
     let mut typed = ground.typed.cloned();
     while steps.len() < STEPS_MAX {
         let ground = Ground { typed: typed.as_ref(), ..*ground };
-        let Some(best) = best(ground.changes(&present), &before)? else { break };
+        let Some(best) = best(&present, ground.changes(&present), &before)? else { break };
         present = best.changed.chain.clone();
         before = best.after;
         if let Some(line) = &best.changed.line {
@@ -132,11 +113,19 @@ fn renamed(line: &str, chain: &mut Chain) -> Option<Typed> {
     Some(typed)
 }
 
-fn best(changes: Vec<Changed>, before: &Rates) -> Result<Option<Step>, ModelError> {
+fn best(
+    present: &Chain,
+    changes: Vec<Changed>,
+    before: &Rates,
+) -> Result<Option<Step>, ModelError> {
     let mut best: Option<(f64, Step)> = None;
     for changed in changes {
-        let typical = forecast(&changed.chain, Pick::Typical)?.bytes_per_second;
-        let penalty = if changed.change == Change::TakeupBackup { REPLACED } else { 1.0 };
+        // Of another program only its way of reading is weighed: the rest smaller changes do.
+        let (typical, penalty) = match &changed.change {
+            Change::TakeupBackup => (forecast(&read_at_once(present), Pick::Typical)?, REPLACED),
+            _ => (forecast(&changed.chain, Pick::Typical)?, 1.0),
+        };
+        let typical = typical.bytes_per_second;
         let worth = typical / penalty;
         let is_worth = typical >= WORTH * before.bytes.typical;
         // The list has smaller sizes first.
@@ -147,6 +136,12 @@ fn best(changes: Vec<Changed>, before: &Rates) -> Result<Option<Step>, ModelErro
         }
     }
     Ok(best.map(|(_, step)| step))
+}
+
+fn read_at_once(chain: &Chain) -> Chain {
+    let mut chain = chain.clone();
+    chain.source.reading = Reading::ManyAtOnce;
+    chain
 }
 
 fn rates(chain: &Chain) -> Result<Rates, ModelError> {
@@ -202,82 +197,5 @@ pub fn limit(chain: &Chain) -> Result<Option<Limit>, ModelError> {
     Ok(Some(Limit { station, alike }))
 }
 
-/// What each station gives by itself.
-pub fn stations(chain: &Chain) -> Vec<StationRate> {
-    let source = &chain.source;
-    let bytes = source.bytes() as f64;
-    let mut all = Vec::new();
-    if let Some(stream) = source.stream.as_ref().filter(|_| source.large_bytes > 0) {
-        let part = bytes / source.large_bytes as f64;
-        let now = match source.reading {
-            Reading::OneByOne => stream.now,
-            Reading::ManyAtOnce => stream.most,
-        };
-        all.push(StationRate {
-            station: Station::LargeFiles,
-            now: Some(now.times(part)),
-            most: Some(stream.most.times(part)),
-        });
-    }
-    if let Some(small) = source.small.filter(|_| source.small_files > 0) {
-        let rate = |each: Amount| {
-            let of = |seconds: f64| bytes / (seconds * source.small_files as f64).max(1e-9);
-            Amount {
-                typical: of(each.typical),
-                low: of(each.high),
-                high: of(each.low),
-                certainty: each.certainty,
-            }
-        };
-        let now = match source.reading {
-            Reading::OneByOne => small.one_by_one,
-            Reading::ManyAtOnce => small.at_once,
-        };
-        all.push(StationRate {
-            station: Station::SmallFiles,
-            now: Some(rate(now)),
-            most: Some(rate(small.at_once)),
-        });
-    }
-    for (at, link) in chain.links.iter().enumerate() {
-        let station = Station::Program(at);
-        let (now, most) = match &link.work {
-            Work::Passes => continue,
-            Work::Unknown => (None, None),
-            Work::Holds { bytes_per_second } => (Some(Amount::told(*bytes_per_second)), None),
-            Work::Compresses { rate, threads, .. } => {
-                let at_once = threads.min(chain.processors).max(1.0);
-                (Some(rate.times(at_once)), Some(rate.times(chain.processors.max(1.0))))
-            }
-        };
-        all.push(StationRate { station, now, most });
-    }
-    let smaller = chain.links.iter().fold(1.0, |times, link| match link.work {
-        Work::Compresses { ratio, .. } => times * ratio.max(1.0),
-        _ => times,
-    });
-    let now = match &chain.target {
-        Target::Nowhere => return all,
-        Target::Unknown { .. } => None,
-        Target::Disk { rate, .. } => Some(rate.times(smaller)),
-        Target::Tape(tape) => {
-            let native = tape.parameters.highest_bytes_per_second() as f64 * tape.speed_up;
-            let shrinks = if chain.compresses() { smaller } else { tape.ratio };
-            Some(Amount::told(native * shrinks))
-        }
-    };
-    all.push(StationRate { station: Station::Target, now, most: now });
-    all
-}
-
-/// A station in words.
-pub fn name(chain: &Chain, station: Station) -> String {
-    match station {
-        Station::LargeFiles => format!("{} (large files)", chain.source.shown),
-        Station::SmallFiles => format!("{} (small files)", chain.source.shown),
-        Station::Program(at) => {
-            chain.links.get(at).map_or("a program", |link| link.shown.as_str()).to_owned()
-        }
-        Station::Target => chain.target.shown().to_owned(),
-    }
-}
+#[cfg(test)]
+mod tests;

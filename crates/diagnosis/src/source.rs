@@ -82,11 +82,17 @@ const SMALL_SHARE: f64 = 0.25;
 /// How long the disks are looked at before anything is read.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Looks at sources for as long as is given.
+/// Looks at sources for as long as is given. Small files are read one by one in pieces of
+/// `read_bytes`, as the program of the line reads them.
 ///
 /// # Errors
 /// When a path cannot be looked at, there is nothing to read, or the user stopped it.
-pub fn look(paths: &[PathBuf], budget: Duration, cancel: &Cancel) -> Result<Found, SourceError> {
+pub fn look(
+    paths: &[PathBuf],
+    read_bytes: u64,
+    budget: Duration,
+    cancel: &Cancel,
+) -> Result<Found, SourceError> {
     let first = paths.first().map_or_else(|| Path::new("."), PathBuf::as_path);
     let storage = Storage::of(first).ok();
     let before = Disks::look(storage.as_ref());
@@ -113,7 +119,7 @@ pub fn look(paths: &[PathBuf], budget: Duration, cancel: &Cancel) -> Result<Foun
     let before = Disks::look(storage.as_ref());
     let processors = ProcessorClock::start();
     stream::look(&mut found, window_bytes, budget.mul_f64(STREAM_SHARE), cancel);
-    small::look(&mut found, budget.mul_f64(SMALL_SHARE), cancel);
+    small::look(&mut found, read_bytes, budget.mul_f64(SMALL_SHARE), cancel);
     if cancel.check().is_err() {
         return Err(SourceError::Cancelled);
     }

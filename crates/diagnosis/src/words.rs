@@ -7,9 +7,10 @@ use base::rounding::Rounding;
 use crate::amount::Amount;
 use crate::chain::{Chain, FILES_AT_ONCE, Reading, Target, Work};
 use crate::change::Change;
-use crate::rank::{Limit, Ranking, Station, Step, name};
+use crate::rank::{Limit, Ranking, Step};
 use crate::rules;
 use crate::source::Found;
+use crate::station::{Station, name, stations};
 
 /// From this share of the time on the disks of the source were not ours alone.
 const BUSY: f64 = 0.1;
@@ -38,14 +39,17 @@ impl Ranking {
         let chain = &self.end;
         let then = if self.steps.is_empty() { "" } else { "then " };
         let reached = self.steps.last().map_or(self.now, |step| step.after).bytes;
-        let own = crate::rank::stations(chain).into_iter().find(|it| it.station == station);
+        let own = stations(chain).into_iter().find(|it| it.station == station);
         let own = own.and_then(|it| it.now).map_or(reached, |own| own);
         let source = &chain.source.shown;
         match station {
             Station::LargeFiles => Finding::new(
                 &rules::SOURCE,
                 own.certainty,
-                format!("{then}{source} itself is the limit: its large files give {}", range(&own)),
+                format!(
+                    "{then}{source} itself is the limit: its large files give {}",
+                    large_rate(chain).map_or(range(&own), |own| range(&own))
+                ),
             )
             .because(match chain.source.reading {
                 Reading::OneByOne => "neither more read-ahead nor many requests at once gave more",
@@ -77,6 +81,15 @@ impl Ranking {
         )
         .with_number("stops_per_hour", per_hour, Unit::Count)
     }
+}
+
+/// What large files are read with.
+fn large_rate(chain: &Chain) -> Option<Amount> {
+    let stream = chain.source.stream.as_ref()?;
+    Some(match chain.source.reading {
+        Reading::OneByOne => stream.now,
+        Reading::ManyAtOnce => stream.most,
+    })
 }
 
 /// 270 MB/s (250 to 290)

@@ -123,7 +123,9 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
     if sources.is_empty() {
         return Err(no_source(line.as_deref(), run.as_ref()));
     }
-    let found = source::look(&sources, budget, cancel)
+    let first = typed.as_ref().and_then(|it| it.programs.iter().find(|it| it.role == Role::Reads));
+    let read_bytes = first.map_or(1 << 20, |it| it.read_bytes);
+    let found = source::look(&sources, read_bytes, budget, cancel)
         .map_err(|error| Failure::new(&error, source_hint(&error)))?;
     let chain = chain(request, &sources, &to, typed.as_ref(), &found)?;
     let path = sources[0].clone();

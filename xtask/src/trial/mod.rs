@@ -9,6 +9,7 @@
 //! Not here: the cases and their truth, which are in a module for each trial.
 
 mod capture;
+mod diagnose;
 mod explain;
 mod outcome;
 mod own;
@@ -64,6 +65,8 @@ enum Name {
     Own,
     /// Jobs of fio, captured and made into jobs again: `takeup capture --fio`
     Capture,
+    /// Backup lines on virtual disks and drives: `takeup diagnose`
+    Diagnose,
     /// Virtual drives: the block size that `takeup bench tape` finds
     Tape,
 }
@@ -128,6 +131,7 @@ fn trial(name: Name) -> Box<dyn Trial> {
         Name::Explain => Box::new(explain::Explain),
         Name::Own => Box::new(own::Own),
         Name::Capture => Box::new(capture::Capture),
+        Name::Diagnose => Box::new(diagnose::Diagnose),
         Name::Tape => Box::new(tape::Tape),
     }
 }

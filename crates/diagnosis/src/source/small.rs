@@ -17,10 +17,11 @@ use crate::chain::{FILES_AT_ONCE, SmallFiles};
 const FILES_MIN: u64 = 8;
 /// Files of one trial.
 const TRIAL_FILES: usize = 24;
-const READ_BYTES: usize = 1 << 20;
+/// What `takeup backup` reads at once.
+const READ_BYTES: u64 = 1 << 20;
 
 /// Tries some of the small files of the tree: groups one by one and at once, in turn.
-pub(super) fn look(found: &mut Found, limit: Duration, cancel: &Cancel) {
+pub(super) fn look(found: &mut Found, read_bytes: u64, limit: Duration, cancel: &Cancel) {
     if found.tree.small_files < FILES_MIN {
         return;
     }
@@ -36,7 +37,8 @@ pub(super) fn look(found: &mut Found, limit: Duration, cancel: &Cancel) {
         }
         let trials = if number.is_multiple_of(2) { &mut by_one } else { &mut at_once };
         let threads = if number.is_multiple_of(2) { 1 } else { FILES_AT_ONCE };
-        let (seconds, bytes) = read_all(group, threads, found);
+        let pieces = if threads == 1 { read_bytes } else { READ_BYTES };
+        let (seconds, bytes) = read_all(group, threads, pieces, found);
         found.read_bytes += bytes;
         trials.push(seconds / group.len() as f64 + listing);
     }
@@ -59,11 +61,17 @@ fn make_cold(path: &Path) -> bool {
 }
 
 /// Seconds and bytes of files, by so many threads.
-fn read_all(files: &[(PathBuf, u64)], threads: usize, found: &mut Found) -> (f64, u64) {
+fn read_all(
+    files: &[(PathBuf, u64)],
+    threads: usize,
+    read_bytes: u64,
+    found: &mut Found,
+) -> (f64, u64) {
     let next = AtomicUsize::new(0);
+    let length = usize::try_from(read_bytes.clamp(512, READ_BYTES)).unwrap_or(512);
     let begun = Instant::now();
     let read = || {
-        let (mut buffer, mut bytes, mut kept) = (vec![0; READ_BYTES], 0, Vec::new());
+        let (mut buffer, mut bytes, mut kept) = (vec![0; length], 0, Vec::new());
         while let Some((path, _)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
             let Ok(file) = base::interruptible::open(path, flags, Mode::empty()) else { continue };

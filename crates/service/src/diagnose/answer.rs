@@ -2,7 +2,7 @@
 
 use base::finding::Finding;
 use diagnosis::amount::Amount;
-use diagnosis::rank::{Station, StationRate};
+use diagnosis::station::{Station, StationRate, name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -186,7 +186,7 @@ impl Diagnosed {
         let certainty = station.now.map_or(base::finding::Certainty::Unknown, |it| it.certainty);
         DiagnosedStation {
             kind: kind(station.station).to_owned(),
-            name: diagnosis::rank::name(&self.chain, station.station),
+            name: name(&self.chain, station.station),
             bytes_per_second: station.now.as_ref().map(RangeAnswer::of),
             most_bytes_per_second: station.most.as_ref().map(RangeAnswer::of),
             certainty,

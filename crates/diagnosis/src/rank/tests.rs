@@ -1,0 +1,204 @@
+//! Chains of known truth.
+
+use base::finding::{Certainty, Finding};
+use model::tape::generation::Generation;
+use model::tape::parameters::TapeParameters;
+use proptest::prelude::*;
+
+use super::*;
+use crate::chain::{Link, SmallFiles, Source, Stream, TapeTarget, Window};
+use crate::chain::{Reading, Target, Work};
+use crate::line::{self, PIPE_BYTES, Role};
+use crate::rules;
+
+fn measured(value: f64) -> Amount {
+    Amount::of_trials(&[value]).unwrap()
+}
+
+/// 1 TB in large files that are read at `now`, and at `most` from a read-ahead of 2 MiB on.
+fn stream(now: f64, most: f64) -> Source {
+    let window = |bytes: u64| Window { bytes, rate: measured(most) };
+    Source {
+        shown: "/srv".to_owned(),
+        large_bytes: 1_000_000_000_000,
+        small_bytes: 0,
+        small_files: 0,
+        stream: Some(Stream {
+            window_bytes: Some(128 << 10),
+            now: measured(now),
+            windows: vec![window(2 << 20), window(8 << 20)],
+            most: measured(most),
+        }),
+        small: None,
+        reading: Reading::OneByOne,
+    }
+}
+
+fn tape(name: &str) -> Target {
+    let generation = Generation::all().iter().find(|it| it.name == name).unwrap();
+    Target::Tape(Box::new(TapeTarget {
+        shown: "/dev/nst0".to_owned(),
+        parameters: TapeParameters::of(generation),
+        speed_up: 1.0,
+        ratio: 1.0,
+        block_bytes_max: 1 << 20,
+        is_virtual: true,
+    }))
+}
+
+/// A line, with compressors that take `compressor` bytes a second and halve the data.
+fn chain(line: &str, source: Source, target: Target, compressor: f64) -> (Chain, Typed) {
+    let typed = line::typed(line).unwrap();
+    let link = |program: &line::TypedProgram| Link {
+        shown: program.name.clone(),
+        stage: program.stage,
+        work: match program.role {
+            Role::Compresses => {
+                Work::Compresses { rate: measured(compressor), ratio: 2.0, threads: 1.0 }
+            }
+            Role::Holds(bytes_per_second) => Work::Holds { bytes_per_second },
+            Role::Unknown => Work::Unknown,
+            Role::Reads | Role::Passes => Work::Passes,
+        },
+        read_bytes: program.read_bytes,
+        write_bytes: program.write_bytes,
+        input_bytes: program.buffer_bytes.max(PIPE_BYTES),
+    };
+    let links = typed.programs.iter().map(link).collect();
+    (Chain { source, links, target, processors: 4.0 }, typed)
+}
+
+fn ranked(chain: &Chain, typed: &Typed) -> (Ranking, Vec<Finding>) {
+    let path = std::path::Path::new("/srv");
+    let ground = Ground { typed: Some(typed), read_ahead_path: Some(path), absent: &[] };
+    let ranking = rank(chain, &ground).unwrap();
+    let findings = ranking.findings(chain, None);
+    (ranking, findings)
+}
+
+fn commands(ranking: &Ranking) -> Vec<String> {
+    ranking.steps.iter().filter_map(|step| step.changed.command.clone()).collect()
+}
+
+#[test]
+fn the_read_ahead_comes_first_where_it_is_the_limit() {
+    let (chain, typed) = chain("tar cf /dev/nst0 /srv", stream(46e6, 290e6), tape("LTO-6"), 1.0);
+    let (ranking, findings) = ranked(&chain, &typed);
+    assert_eq!(findings[0].rule, &rules::READ_AHEAD, "{findings:?}");
+    assert_eq!(commands(&ranking)[0], "takeup tune set /srv read_ahead_kb=2048");
+    let gain = ranking.steps[0].gain();
+    // The drive's 160 MB/s come next, less what 10 KiB cost.
+    assert!((1.5..3.6).contains(&gain.typical), "{gain:?}");
+    assert_eq!(ranking.last.map(|it| it.station), Some(Station::Target));
+    let last = findings.iter().find(|it| it.rule == &rules::DRIVE).unwrap();
+    assert!(last.what.starts_with("then the drive /dev/nst0 is the limit: 160 MB/s"), "{last:?}");
+}
+
+#[test]
+fn a_compressor_of_one_core_gets_all_of_them() {
+    let line = "tar czf - /srv | dd of=/dev/nst0 bs=512k";
+    let (chain, typed) = chain(line, stream(250e6, 290e6), tape("LTO-6"), 30e6);
+    let (ranking, findings) = ranked(&chain, &typed);
+    assert_eq!(findings[0].rule, &rules::COMPRESSOR, "{findings:?}");
+    assert_eq!(commands(&ranking)[0], "tar cf - /srv -I 'pigz' | dd of=/dev/nst0 bs=512k");
+    let gain = ranking.steps[0].gain();
+    assert!((3.0..4.8).contains(&gain.typical), "{gain:?}");
+    assert_eq!(findings[0].certainty, Certainty::Inferred);
+}
+
+#[test]
+fn small_writes_to_a_drive_are_made_larger() {
+    let Target::Tape(mut drive) = tape("LTO-6") else { unreachable!() };
+    drive.parameters.command_overhead_ns.value = 1_000_000;
+    let line = "tar cf /dev/nst0 /srv";
+    let (chain, typed) = chain(line, stream(290e6, 290e6), Target::Tape(drive), 1.0);
+    let (ranking, findings) = ranked(&chain, &typed);
+    assert_eq!(findings[0].rule, &rules::BLOCKS, "{findings:?}");
+    let first = &commands(&ranking)[0];
+    assert!(first.starts_with("tar cf /dev/nst0 /srv -b "), "{first}");
+    // A write of 10 KiB takes 1 ms and its bytes: under 10 MB/s.
+    assert!(ranking.now.bytes.typical < 10.5e6, "{:?}", ranking.now);
+}
+
+#[test]
+fn a_rate_limit_is_named_before_all_else() {
+    let line = "tar cf - /srv | pv -qL 10m > /mnt/x";
+    let target = Target::Unknown { shown: "/mnt/x".to_owned(), why: "not tried".to_owned() };
+    let (chain, typed) = chain(line, stream(46e6, 290e6), target, 1.0);
+    let (ranking, findings) = ranked(&chain, &typed);
+    assert_eq!(findings[0].rule, &rules::PACE, "{findings:?}");
+    assert_eq!(commands(&ranking)[0], "tar cf - /srv | pv -q > /mnt/x");
+    assert!((ranking.now.bytes.typical / 10.49e6 - 1.0).abs() < 0.05, "{:?}", ranking.now);
+    // Then the read-ahead, and what the target takes is not known.
+    assert_eq!(findings[1].rule, &rules::READ_AHEAD);
+    assert!(findings.iter().any(|it| it.rule == &rules::NOT_KNOWN));
+}
+
+#[test]
+fn small_files_are_read_several_at_once() {
+    let small = Source {
+        small_files: 5_000_000,
+        small_bytes: 40_000_000_000,
+        large_bytes: 0,
+        stream: None,
+        small: Some(SmallFiles { one_by_one: measured(5e-3), at_once: measured(1e-3) }),
+        ..stream(1.0, 1.0)
+    };
+    let (chain, typed) = chain("tar cf /dev/nst0 /srv", small, tape("LTO-5"), 1.0);
+    let (ranking, findings) = ranked(&chain, &typed);
+    assert_eq!(findings[0].rule, &rules::SMALL_FILES, "{findings:?}");
+    assert_eq!(commands(&ranking)[0], "takeup backup /srv --to /dev/nst0");
+    let gain = ranking.steps[0].gain();
+    assert!((4.0..5.5).contains(&gain.typical), "{gain:?}");
+}
+
+#[test]
+fn where_nothing_helps_the_slowest_is_named_and_nothing_proposed() {
+    let (chain, typed) =
+        chain("tar -b 512 -cf /dev/nst0 /srv", stream(400e6, 400e6), tape("LTO-5"), 1.0);
+    let (ranking, findings) = ranked(&chain, &typed);
+    assert!(ranking.steps.is_empty(), "{findings:?}");
+    assert_eq!(findings[0].rule, &rules::DRIVE, "{findings:?}");
+    assert!((ranking.now.bytes.typical / 140e6 - 1.0).abs() < 0.1, "{:?}", ranking.now);
+}
+
+#[test]
+fn what_was_not_run_is_said_to_be_unknown() {
+    let line = "pg_dump shop | gzip > /dev/nst0";
+    let (chain, typed) = chain(line, stream(400e6, 400e6), tape("LTO-5"), 30e6);
+    let (_, findings) = ranked(&chain, &typed);
+    let unknown = findings.iter().find(|it| it.rule == &rules::NOT_KNOWN).unwrap();
+    assert!(unknown.what.contains("pg_dump"), "{unknown:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn no_chain_is_faster_than_its_slowest_station(
+        now in 10e6..600e6f64,
+        compressor in 5e6..300e6f64,
+        generation in 3usize..9,
+        block in 1u64..64,
+    ) {
+        let target = Target::Tape(Box::new(TapeTarget {
+            shown: "/dev/nst0".to_owned(),
+            parameters: TapeParameters::of(&Generation::all()[generation]),
+            speed_up: 1.0,
+            ratio: 1.0,
+            block_bytes_max: 1 << 20,
+            is_virtual: true,
+        }));
+        let line = format!("tar cf - /srv | gzip | dd of=/dev/nst0 obs={}k", block * 16);
+        let (chain, typed) = chain(&line, stream(now, 600e6), target, compressor);
+        let forecast = forecast(&chain, Pick::Typical).unwrap().bytes_per_second;
+        for station in stations(&chain) {
+            let own = station.now.map_or(f64::INFINITY, |it| it.typical);
+            prop_assert!(forecast <= own * 1.03, "{forecast} of {station:?}");
+        }
+        let (ranking, _) = ranked(&chain, &typed);
+        for step in &ranking.steps {
+            prop_assert!(step.after.bytes.typical >= step.before.bytes.typical * WORTH);
+            prop_assert!(step.gain().low <= step.gain().high);
+        }
+    }
+}

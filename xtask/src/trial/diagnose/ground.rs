@@ -1,0 +1,315 @@
+//! The disk with its file system and files, and the drive; each run begins with a cold cache.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+use testkit::samples::noise;
+
+use super::super::Ground;
+use super::scene::{Change, Scene, Tree};
+
+/// Longest time for a drive or disk to appear or to go away.
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(20);
+/// Files of one folder.
+const FILES_IN_FOLDER: u64 = 100;
+
+/// The folder of a case.
+pub(super) struct Place {
+    folder: PathBuf,
+    path: OsString,
+    takeup: PathBuf,
+    device: String,
+    read_ahead_kib: u64,
+    has_drive: bool,
+    image: PathBuf,
+    // Dropped in this order: what is mounted on a disk goes before it.
+    _tree: Unmounted,
+    _drive: Option<Mounted>,
+    _disk: Mounted,
+}
+
+impl Place {
+    pub(super) fn new(ground: &Ground, scene: &Scene) -> anyhow::Result<Place> {
+        let folder = ground.folder.clone();
+        let programs = folder.join("programs");
+        fs::create_dir_all(&programs).context("create a folder for programs")?;
+        std::os::unix::fs::symlink(&ground.takeup, programs.join("takeup"))?;
+        let mut path = programs.into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        fs::create_dir(folder.join("tree"))?;
+        let image = Path::new("/dev/shm").join(format!("trial-{}", std::process::id()));
+        let seed = ground.seed;
+        let kept = Kept(image.clone());
+        make_image(&image, &folder, scene, seed)?;
+        let rate = format!("{}MB", scene.megabytes_per_second);
+        let service = format!("{}us", scene.service_us);
+        let parallel = scene.parallel.to_string();
+        let image_text = image.to_string_lossy().into_owned();
+        let options = [
+            "--service-time",
+            &service,
+            "--parallel",
+            &parallel,
+            "--bandwidth",
+            &rate,
+            "--backing",
+            &image_text,
+            "--loop",
+        ];
+        let (disk, device) = mount(&ground.takeup, &folder, "disk", "slow", &options)?;
+        let device = device.context("the loop device of the disk")?;
+        let drive = if scene.has_drive() {
+            let buffer = format!("buffer_bytes={}", scene.buffer_mib << 20);
+            let options = [
+                "--drive",
+                scene.drive,
+                "--capacity",
+                "2GiB",
+                "--compression",
+                "off",
+                "--set",
+                &buffer,
+            ];
+            Some(mount(&ground.takeup, &folder, "tape", "drive", &options)?.0)
+        } else {
+            None
+        };
+        std::mem::forget(kept);
+        let place = Place {
+            _tree: Unmounted(folder.join("tree")),
+            folder,
+            path,
+            takeup: ground.takeup.clone(),
+            device,
+            read_ahead_kib: scene.read_ahead_kib,
+            has_drive: drive.is_some(),
+            image,
+            _drive: drive,
+            _disk: disk,
+        };
+        place.fresh(place.read_ahead_kib)?;
+        Ok(place)
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        let mut command = Command::new("/bin/bash");
+        command.args(["-o", "pipefail", "-c", line]).current_dir(&self.folder);
+        command.env("PATH", &self.path).env("XDG_STATE_HOME", self.folder.join("state"));
+        command.env("TAKEUP_RUN_DIR", self.folder.join("run")).stdin(Stdio::null());
+        command
+    }
+
+    fn do_it(&self, line: &str) -> anyhow::Result<()> {
+        succeeded(&self.shell(line).output()?, line)
+    }
+
+    /// Mounts the files again, so that nothing of them is in memory.
+    fn fresh(&self, read_ahead_kib: u64) -> anyhow::Result<()> {
+        let device = &self.device;
+        self.do_it(&format!(
+            "mountpoint -q tree && umount tree; rm -f out; blockdev --setra {} {device} && \
+             blockdev --flushbufs {device} && mount -o ro {device} tree",
+            read_ahead_kib * 2
+        ))?;
+        if self.has_drive {
+            self.do_it("mt-st -f drive/nst0 rewind")?;
+        }
+        Ok(())
+    }
+
+    /// Runs a line on a cold cache and times it.
+    pub(super) fn seconds(&self, line: &str) -> anyhow::Result<f64> {
+        self.fresh(self.read_ahead_kib)?;
+        self.timed(line)
+    }
+
+    fn timed(&self, line: &str) -> anyhow::Result<f64> {
+        let mut command = self.shell(line);
+        let start = Instant::now();
+        let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
+        let seconds = start.elapsed().as_secs_f64();
+        succeeded(&output, line)?;
+        Ok(seconds)
+    }
+
+    /// Runs a line with a change.
+    pub(super) fn changed(&self, change: &Change) -> anyhow::Result<f64> {
+        self.fresh(change.read_ahead_kib.unwrap_or(self.read_ahead_kib))?;
+        if change.from_memory {
+            self.do_it("find tree -type f -print0 | xargs -0 cat > /dev/null")?;
+        }
+        self.timed(&change.line)
+    }
+
+    /// Makes the change that was proposed, and times the line.
+    pub(super) fn made(&self, command: &str) -> anyhow::Result<f64> {
+        let Some(set) = command.strip_prefix("takeup tune set ") else {
+            // What is on the drive is of the runs before.
+            let backup = command.starts_with("takeup backup ");
+            return self.seconds(&format!("{command}{}", if backup { " --overwrite" } else { "" }));
+        };
+        let kib = set.rsplit('=').next().and_then(|kib| kib.parse().ok()).context("a size")?;
+        self.fresh(kib)?;
+        let line = fs::read_to_string(self.folder.join("line"))?;
+        self.timed(&line)
+    }
+
+    /// The program's answer for a line.
+    pub(super) fn diagnosed(&self, line: &str) -> anyhow::Result<Value> {
+        fs::write(self.folder.join("line"), line)?;
+        let mut command = Command::new(&self.takeup);
+        command.args(["diagnose", "--json", line]).current_dir(&self.folder);
+        command.env("PATH", &self.path).env("XDG_STATE_HOME", self.folder.join("state"));
+        let output = command.output()?;
+        succeeded(&output, line)?;
+        serde_json::from_slice(&output.stdout).context("what diagnose printed")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.image);
+    }
+}
+
+/// A file that is removed unless it is forgotten.
+struct Kept(PathBuf);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A file system with the files of a scene, made on a disk without delays.
+fn make_image(image: &Path, folder: &Path, scene: &Scene, seed: u64) -> anyhow::Result<()> {
+    let (small, kilobytes, megabytes, large) = match scene.tree {
+        Tree::Large { files, megabytes } => (0, 0, megabytes, files),
+        Tree::Small { files, kilobytes } => (files, kilobytes, 0, 0),
+        Tree::Mixed { files, kilobytes, megabytes } => (files, kilobytes, megabytes, 2),
+    };
+    let bytes = small * (kilobytes + 8) * 1000 + megabytes * 1_000_000;
+    let size = (bytes * 5 / 4 + (96 << 20)).next_multiple_of(1 << 20);
+    fs::File::create(image).and_then(|file| file.set_len(size)).context("make an image")?;
+    let quiet = |line: &str| -> anyhow::Result<()> {
+        let output = Command::new("/bin/bash").args(["-c", line]).current_dir(folder).output()?;
+        succeeded(&output, line)
+    };
+    let shown = image.display();
+    quiet(&format!("mkfs.ext4 -q -N 16384 -E lazy_itable_init=0,lazy_journal_init=0 {shown}"))?;
+    quiet(&format!("mount -o loop {shown} tree"))?;
+    let tree = Unmounted(folder.join("tree"));
+    let data = content(scene.is_text, seed);
+    let mut from = 0;
+    let mut piece = |length: usize| {
+        from = (from + 7919) % (data.len() - length.min(data.len() - 1));
+        &data[from..from + length.min(data.len() - from)]
+    };
+    for number in 0..small {
+        let below = tree.0.join((number / FILES_IN_FOLDER).to_string());
+        fs::create_dir_all(&below)?;
+        // From half to one and a half times the size.
+        let length = kilobytes * 1000 * (50 + (number * 37) % 101) / 100;
+        fs::write(below.join(number.to_string()), piece(usize::try_from(length)?))?;
+    }
+    for number in 0..large {
+        let mut file = fs::File::create(tree.0.join(format!("large-{number}")))?;
+        let mut left = megabytes * 1_000_000 / large;
+        while left > 0 {
+            let length = left.min(4 << 20);
+            std::io::Write::write_all(&mut file, piece(usize::try_from(length)?))?;
+            left -= length;
+        }
+    }
+    drop(tree);
+    Ok(())
+}
+
+/// Noise, or digits of it, which shrink to half.
+fn content(is_text: bool, seed: u64) -> Vec<u8> {
+    let noise = noise(seed, 24 << 20);
+    if !is_text {
+        return noise;
+    }
+    let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
+    noise[..12 << 20].iter().flat_map(|it| [digit(it >> 4), digit(it & 15)]).collect()
+}
+
+fn mount(
+    takeup: &Path,
+    place: &Path,
+    kind: &str,
+    name: &str,
+    options: &[&str],
+) -> anyhow::Result<(Mounted, Option<String>)> {
+    let folder = place.join(name);
+    fs::create_dir(&folder)?;
+    let printed = place.join(format!("{name}.printed"));
+    let mut command = crate::trial::sim(takeup);
+    command.arg(kind).arg(&folder).args(options).stdin(Stdio::null());
+    command.stdout(fs::File::create(&printed)?).stderr(Stdio::null());
+    let mut mounted = Mounted { child: command.spawn()?, folder };
+    let wants_device = options.contains(&"--loop");
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let text = fs::read_to_string(&printed)?;
+        let device = text.lines().find(|line| line.starts_with("/dev/loop")).map(str::to_owned);
+        if mounted.folder.join("status").exists() && (device.is_some() || !wants_device) {
+            return Ok((mounted, device));
+        }
+        if mounted.child.try_wait()?.is_some() || Instant::now() > end {
+            bail!("takeup sim {kind} {} did not appear", options.join(" "));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+fn succeeded(output: &Output, line: &str) -> anyhow::Result<()> {
+    if !output.status.success() {
+        bail!("{line}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
+/// A mount that goes when this is dropped.
+struct Unmounted(PathBuf);
+
+impl Drop for Unmounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+/// A drive or disk that exists until this is dropped.
+struct Mounted {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let plain = rustix::mount::UnmountFlags::empty();
+            // The mount is busy for a moment, or has gone by itself.
+            let _ = rustix::mount::unmount(&self.folder, plain);
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            if Instant::now() > end {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                let _ = rustix::mount::unmount(&self.folder, rustix::mount::UnmountFlags::DETACH);
+                return;
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
