@@ -14,9 +14,10 @@ use crate::quantity::Span;
 ///
 /// Names what limits a backup from its source to its target, what to change, and what that brings.
 /// Takeup reads parts of the source for some seconds in several ways, tries the compressor of the
-/// line on that data, and plays the whole chain with the models of programs, pipes and drives: as it
-/// is, and with each change. Nothing is written and nothing is set, unless asked for: --run runs the
-/// line, --try makes the first change for a moment, --write-test writes some data beside the target.
+/// line on that data, and plays the whole chain with the models of programs, pipes and drives: as
+/// it is, and with each change. Nothing is written and nothing is set, unless asked for: --run runs
+/// the line, --try makes the first change for a moment, --write-test writes some data beside the
+/// target.
 ///
 /// With --given, it reads what other programs printed, in mails or copies of a terminal: iostat -x,
 /// fio and its jobs, dd, time, strace, tapeinfo, settings of a device's queue, and the summaries of
@@ -69,6 +70,14 @@ pub struct DiagnoseArgs {
     /// Print every station of the chain with its numbers
     #[arg(long, conflicts_with_all = ["host", "given"], help_heading = "Output")]
     pub all: bool,
+    /// Draw the stations against what they could give, as SVG; an existing file is replaced
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["host", "given"],
+        help_heading = "Output"
+    )]
+    pub chart: Option<PathBuf>,
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
     pub json: bool,

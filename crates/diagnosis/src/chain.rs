@@ -80,7 +80,7 @@ pub struct SmallFiles {
 }
 
 /// Small files that `takeup backup` and the trials have under way.
-pub const FILES_AT_ONCE: usize = 8;
+pub const FILES_AT_ONCE: usize = 16;
 
 /// A program.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,9 +101,9 @@ pub struct Link {
 /// What a program does with its data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
-    /// It passes them on.
+    /// Nothing: the bytes go on as they come.
     Passes,
-    /// It compresses.
+    /// Fewer bytes come out.
     Compresses {
         /// Input of one thread, in bytes for each second of a processor.
         rate: Amount,

@@ -175,10 +175,12 @@ impl Ground<'_> {
         changed.links[at].work =
             Work::Compresses { rate, ratio, threads: chain.processors.max(1.0) };
         let stage = typed.stages.get(link.stage)?;
-        let line = match stage.split_whitespace().next() == Some(link.shown.as_str()) {
-            true => with_program(&typed.stages, link.stage, instead.words),
-            false => within_tar(stage, &link.shown, instead.words)
-                .and_then(|stage| with_stage(&typed.stages, link.stage, stage)),
+        let is_own_stage = stage.split_whitespace().next() == Some(link.shown.as_str());
+        let line = if is_own_stage {
+            with_program(&typed.stages, link.stage, instead.words)
+        } else {
+            within_tar(stage, &link.shown, instead.words)
+                .and_then(|stage| with_stage(&typed.stages, link.stage, stage))
         };
         Some(Changed {
             change: Change::AllCores { link: at, instead: instead.words },

@@ -1,9 +1,10 @@
 //! How long a chain takes, by the models of programs, pipes and drives.
 //!
 //! Read-ahead is a program in front of the first one: it waits for the disk, and its pipe holds two
-//! windows, which is what the kernel has under way. A disk behind the page cache is a program behind
-//! the last one. Small files make the first program wait, since the kernel does not read ahead from
-//! one file to the next: so large and small files are played one after the other.
+//! windows, which is what the kernel has under way. A disk behind the page cache is a program
+//! behind the last one. Small files make the first program wait, since the kernel does not read
+//! ahead from one file to the next: so large and small files are played one after the other. What
+//! holds a rate is a clock with a buffer behind it.
 
 use model::ModelError;
 use model::pipeline::{Output, Program, Surroundings, run};
@@ -34,6 +35,9 @@ const STEP_BYTES: u64 = 32 << 10;
 const WRITTEN_BEHIND_BYTES: u64 = 128 << 20;
 /// What `takeup backup` reads ahead of its writer.
 const RING_BYTES: u64 = 64 << 20;
+/// A program that holds a rate by the clock makes up for this much of what it was kept waiting
+/// (pv's burst window).
+const BURST_SECONDS: f64 = 5.0;
 const PLAYED_BYTES_MIN: u64 = 256 << 20;
 const PLAYED_BYTES_MAX: u64 = 8 << 30;
 /// Times the largest buffer of the chain, so that what lies in it does not matter.
@@ -81,15 +85,17 @@ fn played(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
         _ => 1.0,
     };
     let mut programs = reading(chain, pick, speed_up);
-    programs.extend(
-        chain
-            .links
-            .iter()
-            .enumerate()
-            .map(|(at, link)| program(chain, link, chain.links.len() - at == 1, pick, speed_up)),
-    );
-    if let (Some(first), true) = (programs.get_mut(1), chain.source.reading == Reading::OneByOne) {
-        first.wait_ns_per_mib += small_ns_per_mib(chain, pick, speed_up);
+    for (at, link) in chain.links.iter().enumerate() {
+        let mut own = program(chain, link, chain.links.len() - at == 1, pick, speed_up);
+        if at == 0 && chain.source.reading == Reading::OneByOne {
+            own.wait_ns_per_mib += small_ns_per_mib(chain, pick, speed_up);
+        }
+        if let Work::Holds { bytes_per_second } = link.work {
+            let wait_ns_per_mib = (ns_per_mib(bytes_per_second) as f64 * speed_up) as u64;
+            programs.push(Program { wait_ns_per_mib, write_bytes: STEP_BYTES, ..own });
+            own.input_bytes = ((BURST_SECONDS * bytes_per_second) as u64).max(STEP_BYTES);
+        }
+        programs.push(own);
     }
     if let Target::Disk { rate, .. } = &chain.target {
         programs.push(Program {
@@ -221,10 +227,7 @@ fn program(chain: &Chain, link: &Link, is_last: bool, pick: Pick, speed_up: f64)
         output: Output::Same,
     };
     match &link.work {
-        Work::Passes | Work::Unknown => {}
-        Work::Holds { bytes_per_second } => {
-            program.wait_ns_per_mib = in_time(ns_per_mib(*bytes_per_second));
-        }
+        Work::Passes | Work::Unknown | Work::Holds { .. } => {}
         Work::Compresses { rate, ratio, threads } => {
             let at_once = threads.min(chain.processors).max(1.0);
             let whole = ns_per_mib(rate.at(pick)) as f64 / at_once;

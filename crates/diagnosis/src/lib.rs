@@ -21,7 +21,6 @@
 //! - [`source`]: what is there to read, and how fast it can be read.
 //! - [`station`]: what each part of the chain gives by itself.
 //! - `words`: the findings.
-#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod amount;
 pub mod chain;

@@ -36,7 +36,7 @@ pub enum TypedTarget {
 /// A program of the line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypedProgram {
-    /// Its name.
+    /// Without its folder.
     pub name: String,
     /// The stage that it belongs to: tar may start a compressor of its own.
     pub stage: usize,

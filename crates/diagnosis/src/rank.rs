@@ -127,7 +127,7 @@ fn best(
         };
         let typical = typical.bytes_per_second;
         let worth = typical / penalty;
-        let is_worth = typical >= WORTH * before.bytes.typical;
+        let is_worth = worth >= WORTH * before.bytes.typical;
         // The list has smaller sizes first.
         let is_better = best.as_ref().is_none_or(|(other, _)| worth > other / NEARLY);
         if is_worth && is_better {

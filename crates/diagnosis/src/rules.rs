@@ -6,37 +6,40 @@ base::rules! {
 
     READ_AHEAD {
         id: "diagnose.read-ahead",
-        looks_at: "short reads of the large files: as they are read now, and with two direct reads of a \
-                   larger size under way",
-        speaks_when: "a larger read-ahead makes the whole chain 5 % faster or more, and no other change \
-                      more",
+        looks_at: "short reads of the large files: as they are read now, and with two direct \
+                   reads of a larger size under way",
+        speaks_when: "a larger read-ahead makes the whole chain 5 % faster or more, and no other \
+                      change more",
         source: "trials on this machine; mm/readahead.c: two windows are under way",
     }
     SMALL_FILES {
         id: "diagnose.small-files",
-        looks_at: "small files of the source, opened and read one by one and 8 at once",
-        speaks_when: "the chain is 5 % faster or more with several files at once, and no other change \
-                      brings more; or without any change the small files are what limits it",
+        looks_at: "small files of the source, opened and read one by one and 16 at once",
+        speaks_when: "the chain is 5 % faster or more with several files at once, and no other \
+                      change brings more; or without any change the small files are what limits \
+                      it",
         source: "trials on this machine",
     }
     AT_ONCE {
         id: "diagnose.at-once",
         looks_at: "the same, and large files with many requests at once",
-        speaks_when: "reading at several places makes the chain 5 % faster or more, 15 % more than any \
-                      other change does",
+        speaks_when: "reading at several places makes the chain 5 % faster or more, 15 % more \
+                      than any other change does",
         source: "trials on this machine",
     }
     SOURCE {
         id: "diagnose.source",
         looks_at: "the highest rate of all trials of the large files",
-        speaks_when: "no change brings 5 %, and the chain would be faster if its large files cost nothing",
+        speaks_when: "no change brings 5 %, and the chain would be faster if its large files cost \
+                      nothing",
         source: "trials on this machine, 16 requests of 1 MiB at once among them",
     }
     COMPRESSOR {
         id: "diagnose.compressor",
         looks_at: "the compressor of the line, tried on data of the source",
-        speaks_when: "a program with all cores in its place makes the chain 5 % faster or more, and no \
-                      other change more; or without any change the compressor is what limits it",
+        speaks_when: "a program with all cores in its place makes the chain 5 % faster or more, \
+                      and no other change more; or without any change the compressor is what \
+                      limits it",
         source: "a trial on this machine; what other programs take is measured",
     }
     PACE {
@@ -49,14 +52,14 @@ base::rules! {
         id: "diagnose.blocks",
         looks_at: "the size of the writes to a tape drive, by the options of the line",
         speaks_when: "larger writes make the chain 5 % faster or more, and no other change more",
-        source: "the model of the drive: each write costs a fixed time beside its bytes, which is known \
-                 of a virtual drive and assumed of a real one",
+        source: "the model of the drive: each write costs a fixed time beside its bytes, which is \
+                 known of a virtual drive and assumed of a real one",
     }
     TURNS {
         id: "diagnose.turns",
         looks_at: "programs that read, work and write in turn",
-        speaks_when: "a buffer in front of the target makes the chain 5 % faster or more, and no other \
-                      change more",
+        speaks_when: "a buffer in front of the target makes the chain 5 % faster or more, and no \
+                      other change more",
         source: "the model of programs, pipes and drive",
     }
     DRIVE {

@@ -17,7 +17,7 @@ pub enum Station {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StationRate {
     pub station: Station,
-    /// As it is.
+    /// With the chain as it stands.
     pub now: Option<Amount>,
     /// The most it could give.
     pub most: Option<Amount>,

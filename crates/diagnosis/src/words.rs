@@ -16,6 +16,8 @@ use crate::station::{Station, name, stations};
 const BUSY: f64 = 0.1;
 /// From this share on the trials' files lay in memory.
 const CACHED: f64 = 0.5;
+/// From this share on small files, or large ones, are a part of the reading that is told.
+const PART: f64 = 0.15;
 /// Stops of the tape that are told.
 const STOPS_PER_HOUR: f64 = 2.0;
 
@@ -42,7 +44,7 @@ impl Ranking {
         let own = stations(chain).into_iter().find(|it| it.station == station);
         let own = own.and_then(|it| it.now).map_or(reached, |own| own);
         let source = &chain.source.shown;
-        match station {
+        let mut finding = match station {
             Station::LargeFiles => Finding::new(
                 &rules::SOURCE,
                 own.certainty,
@@ -57,8 +59,12 @@ impl Ranking {
             }),
             Station::SmallFiles => small_files(chain, then),
             Station::Program(at) => program(chain, at, then, &own),
-            Station::Target => target(chain, then, &own),
+            Station::Target => target(chain, then, &own, &reached),
+        };
+        if matches!(station, Station::LargeFiles | Station::SmallFiles) {
+            finding.caveat = parts_of_reading(chain);
         }
+        finding
     }
 
     /// Two stations that are alike: no single change helps.
@@ -81,6 +87,20 @@ impl Ranking {
         )
         .with_number("stops_per_hour", per_hour, Unit::Count)
     }
+}
+
+/// How much of the reading is for small files, where both kinds take their part.
+fn parts_of_reading(chain: &Chain) -> Option<String> {
+    let seconds = |kind: Station| {
+        let own = stations(chain).into_iter().find(|it| it.station == kind)?;
+        Some(1.0 / own.now?.typical)
+    };
+    let (large, small) = (seconds(Station::LargeFiles)?, seconds(Station::SmallFiles)?);
+    let share = small / (large + small);
+    (PART..=1.0 - PART).contains(&share).then(|| {
+        let (small, large) = (percent(share), percent(1.0 - share));
+        format!("reading takes {small} of its time for small files and {large} for large ones")
+    })
 }
 
 /// What large files are read with.
@@ -221,9 +241,10 @@ fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
         Work::Compresses { threads, .. } => {
             let cores = chain.processors.round();
             let what = format!("{then}{shown} is the limit: it takes {}", range(own));
-            let why = match threads > 1.0 {
-                true => format!("it uses {cores} cores, all that others leave"),
-                false => "no installed program is known to do its work with more cores".to_owned(),
+            let why = if threads > 1.0 {
+                format!("it uses {cores} cores, all that others leave")
+            } else {
+                "no installed program is known to do its work with more cores".to_owned()
             };
             Finding::new(&rules::COMPRESSOR, own.certainty, what).because(why)
         }
@@ -238,10 +259,17 @@ fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
     }
 }
 
-fn target(chain: &Chain, then: &str, own: &Amount) -> Finding {
+fn target(chain: &Chain, then: &str, own: &Amount, reached: &Amount) -> Finding {
     match &chain.target {
         Target::Tape(tape) => {
             let native = tape.parameters.highest_bytes_per_second() as f64 * tape.speed_up;
+            if own.typical > 2.0 * reached.typical {
+                let what =
+                    format!("{then}what the drive {} does beside writing is the limit", tape.shown);
+                let why =
+                    "it starts, stops and ends; little or slow data make that most of the time";
+                return Finding::new(&rules::DRIVE, Certainty::Inferred, what).because(why);
+            }
             let what =
                 format!("{then}the drive {} is the limit: {}", tape.shown, rate(own.typical));
             let why = if chain.compresses() {

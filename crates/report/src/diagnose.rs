@@ -8,6 +8,7 @@ use service::diagnose::given::{DiagnoseGivenAnswer, LineOfText, ShownByText};
 use service::diagnose::host::DiagnoseHostAnswer;
 use service::diagnose::{DiagnoseAnswer, DiagnosedStation, RangeAnswer, TriedStep};
 
+use crate::figure::{self, Axis, Figure, FigureGroup, Marks, Value};
 use crate::prose::fitted;
 use crate::table::{Align, Emphasis, Style, Table};
 
@@ -134,6 +135,50 @@ fn source(answer: &DiagnoseAnswer) -> String {
         files(source.small_files),
         size(source.small_bytes),
     )
+}
+
+/// The chain as a picture: what each station gives, what it could give, and the whole chain as it
+/// is and with each change.
+pub fn chart(answer: &DiagnoseAnswer) -> String {
+    let chain: Vec<&DiagnosedStation> =
+        answer.stations.iter().filter(|it| it.bytes_per_second.is_some()).collect();
+    let mut words: Vec<String> = chain.iter().map(|it| it.name.clone()).collect();
+    words.push("all of it".to_owned());
+    let values = |of: &dyn Fn(&DiagnosedStation) -> Option<RangeAnswer>, whole: RangeAnswer| {
+        let ranges = chain.iter().map(|station| of(station)).chain([Some(whole)]);
+        let placed = ranges.enumerate().filter_map(|(at, range)| Some((at, range?)));
+        placed.map(|(at, range)| value(at, &words[at], range)).collect::<Vec<Value>>()
+    };
+    let last = answer.steps.last().map_or(answer.bytes_per_second, |it| it.bytes_per_second);
+    let group = |name: &str, values: Vec<Value>| FigureGroup {
+        name: name.to_owned(),
+        values,
+        curve: Vec::new(),
+        marks: Marks::Each,
+    };
+    let groups = vec![
+        group("as it is", values(&|it| it.bytes_per_second, answer.bytes_per_second)),
+        group("could give", values(&|it| it.most_bytes_per_second, last)),
+    ];
+    let title = headline(answer);
+    figure::document(&[Figure {
+        title,
+        x_name: "station".to_owned(),
+        y_name: "MB/s of the source".to_owned(),
+        axis: Axis::Words(words.clone()),
+        y_least: 0.0,
+        places: Vec::new(),
+        groups,
+    }])
+}
+
+fn value(at: usize, name: &str, range: RangeAnswer) -> Value {
+    Value {
+        x: at as f64,
+        y: range.value / 1e6,
+        range: (range.low < range.high).then_some((range.low / 1e6, range.high / 1e6)),
+        label: format!("{name}: {}", self::range(range)),
+    }
 }
 
 /// What stands out on a machine.

@@ -1,8 +1,8 @@
-//! Why a backup is slow: from a source to a target, of a line as it is typed, of a job that runs, or
-//! of what other programs printed.
+//! Why a backup is slow: from a source to a target, of a line as it is typed, of a job that runs,
+//! or of what other programs printed.
 //!
-//! [`diagnosis`] tries the source, reads the line and plays the chain. Here is what it needs of this
-//! machine beside that: the drive behind a name ([`mod@target`]), a running pipeline
+//! [`diagnosis`] tries the source, reads the line and plays the chain. Here is what it needs of
+//! this machine beside that: the drive behind a name ([`mod@target`]), a running pipeline
 //! ([`running`]), and the trial of a change ([`trying`]).
 
 mod answer;
@@ -137,10 +137,8 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
     if let Some(run) = &run {
         running::compare(run, &chain, &ranking, &mut findings);
     }
-    let tried = match request.tries {
-        true => Some(trying::first(&ranking, &found, &path, cancel)?),
-        false => None,
-    };
+    let tried =
+        if request.tries { Some(trying::first(&ranking, &found, &path, cancel)?) } else { None };
     let seconds = begun.elapsed().as_secs_f64();
     Ok(Diagnosed { line, chain, found, ranking, findings, run, tried, seconds })
 }
@@ -225,7 +223,9 @@ fn chain(
         )],
         Some(typed) => typed.programs.iter().map(|program| link(program, found)).collect(),
     };
-    let target = target::of(to, sources, found, request.writes)?;
+    let trial =
+        if request.writes { target::WriteTrial::Allowed } else { target::WriteTrial::Refused };
+    let target = target::of(to, sources, found, trial)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     Ok(Chain { source, links, target, processors: (cores - found.others_cores).max(1.0) })
 }

@@ -1,9 +1,9 @@
 //! The trial `diagnose`: a backup line on a disk and a drive of known truth, and what `takeup
 //! diagnose` says of it without running it.
 //!
-//! The truth of a case is measured: the line runs as it is, and with each of several single changes.
-//! The change that gains most shows the limit. Then the change that was proposed is made, and its
-//! gain compared with the interval that was given.
+//! The truth of a case is measured: the line runs as it is, and with each of several single
+//! changes. The change that gains most shows the limit. Then the change that was proposed is made,
+//! and its gain compared with the interval that was given.
 
 mod ground;
 mod scene;

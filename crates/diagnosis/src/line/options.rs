@@ -244,9 +244,7 @@ pub(super) fn buffer(name: &str, words: &[String], stage: usize) -> Option<Said>
             _ => said.sources.push(word.into()),
         }
     }
-    if is_backup {
-        own.role = Role::Reads;
-    } else if !said.sources.is_empty() && name == "pv" {
+    if is_backup || (name == "pv" && !said.sources.is_empty()) {
         own.role = Role::Reads;
     }
     said.programs = vec![own];

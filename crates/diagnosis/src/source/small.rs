@@ -15,8 +15,8 @@ use crate::chain::{FILES_AT_ONCE, SmallFiles};
 
 /// Fewer small files than this are not worth a trial.
 const FILES_MIN: u64 = 8;
-/// Files of one trial.
-const TRIAL_FILES: usize = 24;
+/// Files of one trial, one by one and at once.
+const TRIAL_FILES: [usize; 2] = [24, 6 * FILES_AT_ONCE];
 /// What `takeup backup` reads at once.
 const READ_BYTES: u64 = 1 << 20;
 
@@ -30,7 +30,14 @@ pub(super) fn look(found: &mut Found, read_bytes: u64, limit: Duration, cancel: 
     files.retain(|(path, _)| make_cold(path));
     let begun = Instant::now();
     let (mut by_one, mut at_once) = (Vec::new(), Vec::new());
-    for (number, group) in files.chunks(TRIAL_FILES).enumerate() {
+    let mut left = files.as_slice();
+    for number in 0.. {
+        let wanted = TRIAL_FILES[number % 2].min(left.len());
+        let (group, rest) = left.split_at(wanted);
+        left = rest;
+        if group.is_empty() {
+            break;
+        }
         let is_over = begun.elapsed() >= limit && number >= 4;
         if is_over || begun.elapsed() >= limit * 2 || cancel.check().is_err() {
             break;

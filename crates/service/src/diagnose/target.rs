@@ -25,6 +25,13 @@ const WRITE_BYTES_MAX: u64 = 2 << 30;
 const PIECE_BYTES: usize = 4 << 20;
 const TRIALS: usize = 3;
 
+/// Whether something may be written beside a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WriteTrial {
+    Allowed,
+    Refused,
+}
+
 /// The target.
 ///
 /// # Errors
@@ -33,7 +40,7 @@ pub(super) fn of(
     typed: &TypedTarget,
     sources: &[PathBuf],
     found: &Found,
-    writes: bool,
+    trial: WriteTrial,
 ) -> Result<Target, Failure> {
     let path = match typed {
         TypedTarget::Nowhere => return Ok(Target::Nowhere),
@@ -47,7 +54,7 @@ pub(super) fn of(
     if let Some(tape) = drive(path, found) {
         return Ok(Target::Tape(Box::new(tape)));
     }
-    if writes {
+    if trial == WriteTrial::Allowed {
         let rate = tried(path)?;
         return Ok(Target::Disk { shown, rate });
     }

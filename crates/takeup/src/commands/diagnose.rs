@@ -10,6 +10,7 @@ use service::diagnose::host::diagnose_host;
 use service::diagnose::{DiagnoseRequest, diagnose};
 use service::failure::Failure;
 use service::outcome::Outcome;
+use service::output_file::OutputFile;
 
 use crate::outcome::{Form, end, to_standard_output};
 use crate::standard_error::to_standard_error;
@@ -42,17 +43,25 @@ fn answer(arguments: &DiagnoseArgs, form: Form) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     let request = arguments.request()?;
+    let chart = arguments.chart.as_deref().map(OutputFile::open).transpose()?;
     say_how_long(&request, form);
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let found = diagnose(&request, &cancel)?;
     let answer = found.answer();
+    let mut line = String::new();
+    if let (Some(mut file), Some(path)) = (chart, &arguments.chart) {
+        let drawn = report::diagnose::chart(&answer);
+        file.write(&drawn)?;
+        file.complete()?;
+        line = report::page::wrote(path, drawn.len() as u64);
+    }
     let all =
         if arguments.all { report::diagnose::Shown::All } else { report::diagnose::Shown::Short };
     printed(
         form,
         || format!("{:#}\n", service::document(&answer)),
-        || report::diagnose::text(&answer, all, look),
+        || report::diagnose::text(&answer, all, look) + &line,
     )?;
     Ok(found.outcome())
 }

@@ -1,5 +1,6 @@
-//! `takeup diagnose --given`: the five accounts as people pasted them, in the transcripts of
-//! `docs/diagnose.md`, and what becomes of a text that is not known or not whole.
+//! `takeup diagnose`: a folder of this machine, and what it cannot do. With `--given`: the five
+//! accounts as people pasted them, in the transcripts of `docs/diagnose.md`, and what becomes of a
+//! text that is not known or not whole.
 //!
 //! `TAKEUP_UPDATE=1` writes the transcripts anew. Each follows a comment that names its files:
 //! `<!-- takeup diagnose job.fio ... -->`.
@@ -84,4 +85,62 @@ fn a_text_without_anything_known_says_what_is() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("cannot read no.txt"));
     let output = run(directory.path(), &["diagnose", "--given", "-"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
+}
+
+fn said(output: &std::process::Output) -> (Option<i32>, String) {
+    (output.status.code(), String::from_utf8(output.stderr.clone()).unwrap())
+}
+
+#[test]
+fn a_folder_is_read_and_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("large"), testkit::samples::noise(1, 12 << 20)).unwrap();
+    (0..40).for_each(|at| fs::write(source.join(format!("{at}")), vec![at; 3000]).unwrap());
+    let arguments = ["diagnose", "source", "--budget", "3s"];
+    let output = run(directory.path(), &[&arguments[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let shape = &answer["source"];
+    assert_eq!((&shape["large_files"], &shape["small_files"]), (&1.into(), &40.into()));
+    assert_eq!(shape["small_bytes"], 120_000);
+    assert!(answer["bytes_per_second"]["value"].as_f64().unwrap() > 0.0);
+    assert_eq!(answer["steps"], Value::Array(Vec::new()), "there is no line to change");
+    let output = run(directory.path(), &[&arguments[..], &["--all", "--chart", "c.svg"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("source: about ") && text.contains("source (large files)"), "{text}");
+    assert!(fs::read_to_string(directory.path().join("c.svg")).unwrap().contains("</svg>"));
+    assert_eq!(fs::read_dir(&source).unwrap().count(), 41);
+}
+
+#[test]
+fn what_cannot_be_diagnosed_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let check = |arguments: &[&str], code: i32, words: &[&str]| {
+        let output = run(directory.path(), &[&["diagnose"], arguments].concat());
+        let (found, text) = said(&output);
+        assert_eq!(found, Some(code), "{arguments:?}: {text}");
+        words.iter().for_each(|word| assert!(text.contains(word), "{arguments:?}: {text}"));
+    };
+    check(&["/no/such/folder"], 1, &["cannot read /no/such/folder"]);
+    check(&["tar cf - a; rm -r a"], 1, &["is not one pipeline", "in quotes"]);
+    check(&["pg_dump shop | gzip > x"], 1, &["does not say which files it reads", "explain"]);
+    check(&["--run", "."], 1, &["no line to run"]);
+    check(&["."], 1, &["no file with data"]);
+    check(&["--pid", "4000000"], 1, &["there is no process 4000000"]);
+    check(&[], 1, &["PATH|LINE"]);
+    check(&["--given", "x", "--host"], 1, &["cannot be used with"]);
+}
+
+#[test]
+fn a_machine_is_looked_at_as_a_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = run(directory.path(), &["diagnose", "--host"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("looked at: "), "{text}");
+    let output = run(directory.path(), &["diagnose", "--host", "--json"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["command"], "diagnose host");
 }

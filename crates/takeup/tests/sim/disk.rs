@@ -108,6 +108,12 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         unmount(&self.mountpoint());
+        // Killed while it gives the loop device back, it could not answer the requests that the
+        // kernel waits for.
+        let end = Instant::now() + LIMIT;
+        while matches!(self.program.try_wait(), Ok(None)) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let _ = self.program.kill();
         let _ = self.program.wait();
         unmount(&self.mountpoint());

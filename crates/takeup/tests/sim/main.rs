@@ -8,6 +8,7 @@
 mod bench;
 mod btape;
 mod calibrated_disk;
+mod diagnose;
 mod disk;
 mod disk_heads;
 mod drive;

@@ -83,6 +83,7 @@ fn one_of<T: Clone>(random: &mut Random, all: &[T]) -> T {
 }
 
 impl Scene {
+    /// Draws a case.
     pub fn random(random: &mut Random) -> Scene {
         let tree = match random.index(3) {
             0 => Tree::Large { files: 1 + random.below(6), megabytes: 100 + random.below(120) },
@@ -121,6 +122,7 @@ impl Scene {
         }
     }
 
+    /// The line as it is.
     pub fn line(&self) -> String {
         self.line_with(&Parts {
             blocking: self.blocking,
@@ -153,10 +155,12 @@ impl Scene {
         stages.join(" | ") + redirected
     }
 
+    /// Whether it ends in a tape.
     pub fn has_drive(&self) -> bool {
         self.end != End::Nothing
     }
 
+    /// The single changes to it.
     pub fn changes(&self) -> Vec<Change> {
         let own = Parts {
             blocking: self.blocking,
