@@ -7,6 +7,7 @@ use pipeline::judge::instead_of;
 use pipeline::line::{blocks, buffered, redirection, with_program, with_stage};
 use pipeline::pace;
 
+use crate::amount::Amount;
 use crate::chain::{Chain, Link, Reading, Target, Work};
 use crate::line::{PIPE_BYTES, RING_BYTES, Typed};
 
@@ -171,7 +172,7 @@ impl Ground<'_> {
             return None;
         }
         let mut changed = chain.clone();
-        let rate = rate.times(1.0 / instead.work);
+        let rate = shared(rate.times(1.0 / instead.work));
         changed.links[at].work =
             Work::Compresses { rate, ratio, threads: chain.processors.max(1.0) };
         let stage = typed.stages.get(link.stage)?;
@@ -259,6 +260,11 @@ impl Ground<'_> {
             undo: None,
         })
     }
+}
+
+/// The other programs and the kernel use the same cores.
+fn shared(rate: Amount) -> Amount {
+    Amount { typical: rate.typical * 0.9, low: rate.low * 0.7, ..rate }
 }
 
 /// `takeup pipe`.

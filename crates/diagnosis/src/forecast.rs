@@ -39,12 +39,14 @@ const RING_BYTES: u64 = 64 << 20;
 /// (pv's burst window).
 const BURST_SECONDS: f64 = 5.0;
 const PLAYED_BYTES_MIN: u64 = 256 << 20;
+/// So many that a stop of the tape more or less does not matter.
+const PLAYED_TO_TAPE_BYTES_MIN: u64 = 2 << 30;
 const PLAYED_BYTES_MAX: u64 = 8 << 30;
 /// Times the largest buffer of the chain, so that what lies in it does not matter.
 const BUFFERS_PLAYED: u64 = 6;
 
-/// Plays a chain: its large files, and then its small ones. Rates are taken from that end of their
-/// ranges.
+/// Plays a chain as a run of hours would go: its large files, and then its small ones. Rates are
+/// taken from that end of their ranges.
 ///
 /// # Errors
 /// When the model stands still, which would be a defect of it.
@@ -118,19 +120,16 @@ fn played(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
     let buffers = programs.iter().map(|it| it.input_bytes + it.write_bytes).max().unwrap_or(0);
     let drives = drive.as_ref().map_or(0, |it| it.buffer_bytes.value);
     let wanted = BUFFERS_PLAYED * buffers.max((drives as f64 / output) as u64);
-    let all = chain.source.bytes();
-    let most = all.min(wanted.clamp(PLAYED_BYTES_MIN, PLAYED_BYTES_MAX));
+    let least = if drive.is_some() { PLAYED_TO_TAPE_BYTES_MIN } else { PLAYED_BYTES_MIN };
+    let most = wanted.clamp(least, PLAYED_BYTES_MAX);
     let play = Play { chain, programs: &programs, drive: drive.as_ref() };
-    let (mut seconds, mut stops) = play.run(most)?;
-    if most < all {
-        // What the start and the end take is paid once.
-        let (half_seconds, half_stops) = play.run(most / 2)?;
-        let times = (all - most) as f64 / (most - most / 2) as f64;
-        seconds += times * (seconds - half_seconds).max(0.0);
-        stops += times * (stops - half_stops).max(0.0);
-    }
-    let seconds = (seconds / speed_up).max(1e-9);
-    Ok(Forecast { bytes_per_second: all as f64 / seconds, stops_per_second: stops / seconds })
+    // What the start and the end take is paid once, and is not a rate.
+    let ((whole, stops), (half, half_stops)) = (play.run(most)?, play.run(most / 2)?);
+    let seconds = ((whole - half) / speed_up).max(1e-9);
+    Ok(Forecast {
+        bytes_per_second: (most - most / 2) as f64 / seconds,
+        stops_per_second: (stops - half_stops).max(0.0) / seconds,
+    })
 }
 
 /// A chain as the model takes it.

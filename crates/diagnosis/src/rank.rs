@@ -156,12 +156,13 @@ fn rates(chain: &Chain) -> Result<Rates, ModelError> {
     Ok(Rates { bytes, stops_per_hour: typical.stops_per_second * 3600.0 })
 }
 
-/// The chain if one of its stations cost nothing.
+/// The chain if one of its stations cost nothing: of the source, all its files.
 fn without(chain: &Chain, station: Station) -> Chain {
     let mut chain = chain.clone();
     match station {
-        Station::LargeFiles => chain.source.stream = None,
-        Station::SmallFiles => chain.source.small = None,
+        Station::LargeFiles | Station::SmallFiles => {
+            (chain.source.stream, chain.source.small) = (None, None);
+        }
         Station::Program(at) => {
             if let Some(link) = chain.links.get_mut(at) {
                 link.work = Work::Passes;
@@ -172,13 +173,32 @@ fn without(chain: &Chain, station: Station) -> Chain {
     chain
 }
 
+/// The stations with their rates, the source as one: its files are read one after the other. It is
+/// called by what takes longer.
+fn weighed(chain: &Chain) -> Vec<(Station, Option<f64>)> {
+    let is_source =
+        |it: &StationRate| matches!(it.station, Station::LargeFiles | Station::SmallFiles);
+    let all = stations(chain);
+    let rate = |it: &StationRate| it.now.map(|own| own.typical);
+    let parts: Vec<(Station, f64)> = all
+        .iter()
+        .filter(|it| is_source(it))
+        .filter_map(|it| Some((it.station, rate(it)?)))
+        .collect();
+    let slowest = parts.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let together = 1.0 / parts.iter().map(|it| 1.0 / it.1).sum::<f64>();
+    let source = slowest.map(|slowest| (slowest.0, Some(together)));
+    let rest = all.iter().filter(|it| !is_source(it)).map(|it| (it.station, rate(it)));
+    source.into_iter().chain(rest).collect()
+}
+
 /// What brings most if it cost nothing; `None` where nothing brings [`WORTH`].
 pub fn limit(chain: &Chain) -> Result<Option<Limit>, ModelError> {
     let now = forecast(chain, Pick::Typical)?.bytes_per_second;
     let mut gains = Vec::new();
-    for StationRate { station, now: own, .. } in stations(chain) {
+    for (station, own) in weighed(chain) {
         let gain = forecast(&without(chain, station), Pick::Typical)?.bytes_per_second / now;
-        gains.push((station, gain, own.map(|own| own.typical)));
+        gains.push((station, gain, own));
     }
     let Some(best) = gains.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else { return Ok(None) };
     // Two that are alike hide each other: then the slowest by itself counts.

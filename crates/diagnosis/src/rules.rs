@@ -101,7 +101,8 @@ base::rules! {
     OTHERS {
         id: "diagnose.others",
         looks_at: "what others did with the source's disks and the processors meanwhile",
-        speaks_when: "the disks were busy for others for a tenth of the time or more",
+        speaks_when: "the disks were busy for others for a tenth of the time or more, or others \
+                      used half a processor or more",
         source: "/proc/diskstats",
     }
     CACHED {

@@ -14,6 +14,8 @@ use crate::station::{Station, name, stations};
 
 /// From this share of the time on the disks of the source were not ours alone.
 const BUSY: f64 = 0.1;
+/// Processors of others that are told.
+const OTHERS_CORES: f64 = 0.5;
 /// From this share on the trials' files lay in memory.
 const CACHED: f64 = 0.5;
 /// From this share on small files, or large ones, are a part of the reading that is told.
@@ -182,7 +184,7 @@ fn limit_of(step: &Step) -> (String, String, String) {
         ),
         Change::TakeupBackup if is_of_small_files(chain) => (
             format!("the small files of {source} are the limit"),
-            format!("{} are read one after the other", small_words(chain)),
+            format!("{}, are read one after the other", small_words(chain, Reading::OneByOne)),
             format!("{FILES_AT_ONCE} at once"),
         ),
         Change::TakeupBackup => (
@@ -220,15 +222,19 @@ fn limit_of(step: &Step) -> (String, String, String) {
 }
 
 /// 49,260 small files, 0.9 ms each
-fn small_words(chain: &Chain) -> String {
-    let each = chain.source.small.map_or(0.0, |it| it.one_by_one.typical);
+fn small_words(chain: &Chain, reading: Reading) -> String {
+    let each = chain.source.small.map_or(0.0, |it| match reading {
+        Reading::OneByOne => it.one_by_one.typical,
+        Reading::ManyAtOnce => it.at_once.typical,
+    });
     let files = base::format::counted(chain.source.small_files, "small file", "small files");
-    format!("{files}, {} each,", duration(each)).trim_end_matches(',').to_owned()
+    format!("{files}, {} ms each", times(each * 1e3))
 }
 
 fn small_files(chain: &Chain, then: &str) -> Finding {
     let source = &chain.source.shown;
-    let what = format!("{then}the small files of {source} are the limit: {}", small_words(chain));
+    let words = small_words(chain, chain.source.reading);
+    let what = format!("{then}the small files of {source} are the limit: {words}");
     Finding::new(&rules::SMALL_FILES, Certainty::Measured, what)
 }
 
@@ -241,7 +247,9 @@ fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
         Work::Compresses { threads, .. } => {
             let cores = chain.processors.round();
             let what = format!("{then}{shown} is the limit: it takes {}", range(own));
-            let why = if threads > 1.0 {
+            let why = if cores < 2.0 {
+                "others leave no second core for it".to_owned()
+            } else if threads > 1.0 {
                 format!("it uses {cores} cores, all that others leave")
             } else {
                 "no installed program is known to do its work with more cores".to_owned()
@@ -264,10 +272,9 @@ fn target(chain: &Chain, then: &str, own: &Amount, reached: &Amount) -> Finding 
         Target::Tape(tape) => {
             let native = tape.parameters.highest_bytes_per_second() as f64 * tape.speed_up;
             if own.typical > 2.0 * reached.typical {
-                let what =
-                    format!("{then}what the drive {} does beside writing is the limit", tape.shown);
-                let why =
-                    "it starts, stops and ends; little or slow data make that most of the time";
+                let what = format!("{then}the drive {} stops and starts again", tape.shown);
+                let low = tape.parameters.lowest_bytes_per_second() as f64 * tape.speed_up;
+                let why = format!("it gets less than its lowest speed, {}", rate(low));
                 return Finding::new(&rules::DRIVE, Certainty::Inferred, what).because(why);
             }
             let what =
@@ -320,6 +327,14 @@ fn about_trials(found: &Found) -> Vec<Finding> {
             "others kept the disks of the source busy for {} of the time before the trials",
             percent(busy)
         );
+        findings.push(
+            Finding::new(&rules::OTHERS, Certainty::Measured, what)
+                .because("these numbers hold while they do"),
+        );
+    }
+    if found.others_cores >= OTHERS_CORES {
+        let cores = times(found.others_cores);
+        let what = format!("others used {cores} processors during the trials");
         findings.push(
             Finding::new(&rules::OTHERS, Certainty::Measured, what)
                 .because("these numbers hold while they do"),

@@ -47,7 +47,9 @@ pub(super) fn look(found: &mut Found, read_bytes: u64, limit: Duration, cancel: 
         let pieces = if threads == 1 { read_bytes } else { READ_BYTES };
         let (seconds, bytes) = read_all(group, threads, pieces, found);
         found.read_bytes += bytes;
-        trials.push(seconds / group.len() as f64 + listing);
+        let each = seconds / group.len() as f64;
+        // `takeup backup` lists ahead of its readers; other programs do one after the other.
+        trials.push(if threads == 1 { each + listing } else { each.max(listing) });
     }
     let Some(one_by_one) = Amount::of_trials(&by_one) else {
         found.unknown.push("what its small files cost: none could be tried".to_owned());
