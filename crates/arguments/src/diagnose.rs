@@ -28,7 +28,7 @@ Examples:
   takeup diagnose /srv /dev/nst0
   takeup diagnose /srv
   takeup diagnose 'tar czf - /srv | dd of=/dev/nst0 bs=512k'
-  takeup diagnose --run 'pg_dump shop | gzip > /mnt/shop.gz'
+  takeup diagnose --run 'tar cf - /srv | gzip > /mnt/srv.tar.gz'
   sudo takeup diagnose --try 'tar cf /mnt/nas/srv.tar /srv'
   takeup diagnose --write-test /srv /mnt/nas/srv.tar
   takeup diagnose --pid $(pgrep -x tar)
@@ -55,7 +55,7 @@ pub struct DiagnoseArgs {
     /// Read what other programs printed: files with text; - is standard input
     #[arg(long, value_name = "FILE", num_args = 1..)]
     given: Vec<PathBuf>,
-    /// Run the line, which writes what it writes, and look at its programs for --budget
+    /// Run the line to its end, which writes what it writes, and look at its programs
     #[arg(long, conflicts_with_all = ["pid", "host", "given"])]
     run: bool,
     /// Make the first change for a moment, if it is a setting, and measure what it brings

@@ -114,8 +114,8 @@ pub enum Work {
     },
     /// It holds a rate, in bytes for each second.
     Holds { bytes_per_second: f64 },
-    /// What it costs is not known.
-    Unknown,
+    /// What it costs is not known, and why.
+    Unknown(String),
 }
 
 /// Where the data go.
@@ -126,7 +126,7 @@ pub enum Target {
     /// To something whose rate is not known.
     Unknown {
         shown: String,
-        why: String,
+        why: WhyUnknown,
     },
     /// To something that writes at a rate, behind the page cache.
     Disk {
@@ -134,6 +134,32 @@ pub enum Target {
         rate: Amount,
     },
     Tape(Box<TapeTarget>),
+}
+
+/// Why the rate of a target is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyUnknown {
+    NotWritten,
+    /// The same, and the source is read from the disk that it is on.
+    SameDisk,
+    /// Another machine takes the data.
+    Elsewhere,
+    /// A device on which nothing may be written.
+    Device,
+}
+
+impl std::fmt::Display for WhyUnknown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            WhyUnknown::NotWritten => "nothing was written to it",
+            WhyUnknown::SameDisk => {
+                "nothing was written to it; it is on the disk of the source, which reads and \
+                 writes in turn"
+            }
+            WhyUnknown::Elsewhere => "it is somewhere else, and was not asked",
+            WhyUnknown::Device => "nothing is written to a device",
+        })
+    }
 }
 
 /// A tape drive.

@@ -9,7 +9,7 @@ use pipeline::pace;
 
 use crate::amount::Amount;
 use crate::chain::{Chain, Link, Reading, Target, Work};
-use crate::line::{PIPE_BYTES, RING_BYTES, Typed};
+use crate::line::{PIPE_BYTES, RING_BYTES, Typed, TypedTarget, words};
 
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,10 +171,6 @@ impl Ground<'_> {
         if threads > 1.0 || rate.typical > instead.fastest_bytes_per_second {
             return None;
         }
-        let mut changed = chain.clone();
-        let rate = shared(rate.times(1.0 / instead.work));
-        changed.links[at].work =
-            Work::Compresses { rate, ratio, threads: chain.processors.max(1.0) };
         let stage = typed.stages.get(link.stage)?;
         let is_own_stage = stage.split_whitespace().next() == Some(link.shown.as_str());
         let line = if is_own_stage {
@@ -183,11 +179,17 @@ impl Ground<'_> {
             within_tar(stage, &link.shown, instead.words)
                 .and_then(|stage| with_stage(&typed.stages, link.stage, stage))
         };
+        // A change that nobody can type is none.
+        let line = line?;
+        let mut changed = chain.clone();
+        let rate = shared(rate.times(1.0 / instead.work));
+        changed.links[at].work =
+            Work::Compresses { rate, ratio, threads: chain.processors.max(1.0) };
         Some(Changed {
             change: Change::AllCores { link: at, instead: instead.words },
             chain: changed,
-            command: line.clone(),
-            line,
+            command: Some(line.clone()),
+            line: Some(line),
             undo: None,
         })
     }
@@ -197,6 +199,10 @@ impl Ground<'_> {
         let link = chain.links.get(at)?;
         let Work::Holds { .. } = link.work else { return None };
         let stage = pace::without_rate(typed.stages.get(link.stage)?)?;
+        // mbuffer has one for each side.
+        if pace::declared(&words(&stage)?.words).is_some() {
+            return None;
+        }
         let line = with_stage(&typed.stages, link.stage, stage);
         let mut changed = chain.clone();
         changed.links[at].work = Work::Passes;
@@ -213,21 +219,31 @@ impl Ground<'_> {
     fn takeup(&self, chain: &Chain) -> Option<Changed> {
         let typed = self.typed?;
         let is_tar = typed.programs.first().is_some_and(|it| it.name == "tar");
-        let known = !chain.links.iter().any(|link| link.work == Work::Unknown);
-        if !is_tar || !known || chain.source.reading == Reading::ManyAtOnce {
-            return None;
-        }
+        let known = !chain.links.iter().any(|link| matches!(link.work, Work::Unknown(_)));
+        let is_plain = !typed.is_special && typed.sources.iter().all(|path| !path.ends_with("."));
+        let goes_somewhere = matches!(typed.target, TypedTarget::Path(_));
         let holds = chain.links.iter().any(|link| matches!(link.work, Work::Holds { .. }));
-        let compressor = chain.links.iter().find(|it| matches!(it.work, Work::Compresses { .. }));
-        let option = match compressor.map(|link| link.shown.as_str()) {
-            None => "",
-            Some("gzip" | "pigz") => " --compress=gzip",
-            Some("zstd") => " --compress=zstd",
-            Some(_) => return None,
-        };
-        if holds {
+        if !is_tar
+            || !known
+            || !is_plain
+            || !goes_somewhere
+            || holds
+            || chain.source.reading == Reading::ManyAtOnce
+        {
             return None;
         }
+        let compressor = chain.links.iter().find(|it| matches!(it.work, Work::Compresses { .. }));
+        let option = match compressor {
+            None => String::new(),
+            Some(link) => {
+                let program = typed.programs.iter().find(|it| it.name == link.shown)?;
+                format!(" --compress={}", own_compression(&program.words)?)
+            }
+        };
+        // tar writes over a file that is there.
+        let is_there = matches!(&typed.target, TypedTarget::Path(path) if path.is_file());
+        let is_tape = matches!(chain.target, Target::Tape(_));
+        let over = if is_there && !is_tape { " --overwrite" } else { "" };
         let mut changed = chain.clone();
         changed.source.reading = Reading::ManyAtOnce;
         let mut links = vec![Link {
@@ -251,7 +267,7 @@ impl Ground<'_> {
         let sources: Vec<String> =
             typed.sources.iter().map(|path| quoted(&path.to_string_lossy())).collect();
         let to = quoted(chain.target.shown());
-        let line = format!("takeup backup {} --to {to}{option}", sources.join(" "));
+        let line = format!("takeup backup {} --to {to}{over}{option}", sources.join(" "));
         Some(Changed {
             change: Change::TakeupBackup,
             chain: changed,
@@ -279,6 +295,26 @@ fn buffer_link(block_bytes: u64, stage: usize) -> Link {
     }
 }
 
+/// What `takeup backup --compress` calls the compressor of these words, with its level.
+fn own_compression(words: &[String]) -> Option<String> {
+    let name = match words.first()?.rsplit('/').next()? {
+        "gzip" | "pigz" => "gzip",
+        "zstd" => "zstd",
+        _ => return None,
+    };
+    let mut level = None;
+    for word in &words[1..] {
+        let digits = word.strip_prefix('-').unwrap_or("");
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            // Threads are its own matter; anything else would make another result.
+            (word.starts_with("-T") || word.starts_with("-p")).then_some(())?;
+            continue;
+        }
+        level = Some(digits);
+    }
+    Some(level.map_or(name.to_owned(), |level| format!("{name}:{level}")))
+}
+
 /// A tar that starts its own compressor, with another one.
 fn within_tar(stage: &str, program: &str, instead: &str) -> Option<String> {
     if stage.contains(['"', '\'', '\\', '`', '$', '(', '{']) {
@@ -291,8 +327,17 @@ fn within_tar(stage: &str, program: &str, instead: &str) -> Option<String> {
         _ => return None,
     };
     let mut words: Vec<String> = stage.split_whitespace().map(str::to_owned).collect();
+    if words.iter().any(|word| word == "--") {
+        return None;
+    }
     let letters = words.get_mut(1)?;
-    if letters.starts_with("--") || !letters.contains(letter) {
+    // Values may be glued behind other letters.
+    let is_plain = letters.trim_start_matches('-').chars().all(|it| "czjJvpSf".contains(it));
+    if letters.starts_with("--")
+        || !is_plain
+        || !letters.ends_with('f')
+        || !letters.contains(letter)
+    {
         return None;
     }
     *letters = letters.replacen(letter, "", 1);

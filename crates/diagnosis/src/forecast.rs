@@ -226,7 +226,7 @@ fn program(chain: &Chain, link: &Link, is_last: bool, pick: Pick, speed_up: f64)
         output: Output::Same,
     };
     match &link.work {
-        Work::Passes | Work::Unknown | Work::Holds { .. } => {}
+        Work::Passes | Work::Unknown(_) | Work::Holds { .. } => {}
         Work::Compresses { rate, ratio, threads } => {
             let at_once = threads.min(chain.processors).max(1.0);
             let whole = ns_per_mib(rate.at(pick)) as f64 / at_once;

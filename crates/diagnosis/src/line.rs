@@ -2,11 +2,13 @@
 //!
 //! Nothing is run. What is not understood is [`Role::Unknown`], and nothing is claimed of it.
 
+mod compressors;
 mod options;
 mod words;
 
 use std::path::PathBuf;
 
+use compressors::COMPRESSORS;
 use pipeline::pace;
 
 pub use words::words;
@@ -21,6 +23,8 @@ pub struct Typed {
     /// What is read, as far as it is understood.
     pub sources: Vec<PathBuf>,
     pub target: TypedTarget,
+    /// Whether options choose files or change them, so that another program would not do the same.
+    pub is_special: bool,
 }
 
 /// Where the output goes.
@@ -67,8 +71,6 @@ pub enum Role {
 pub const PIPE_BYTES: u64 = 64 << 10;
 /// `takeup pipe` without `--ring`.
 pub const RING_BYTES: u64 = 64 << 20;
-/// Programs that only compress standard input, and may be tried on data of the source.
-const COMPRESSORS: [&str; 8] = ["gzip", "pigz", "zstd", "xz", "bzip2", "lbzip2", "pbzip2", "lz4"];
 const TARS: [&str; 3] = ["tar", "gtar", "bsdtar"];
 
 /// What a stage says.
@@ -77,7 +79,11 @@ struct Said {
     programs: Vec<TypedProgram>,
     sources: Vec<PathBuf>,
     target: Option<TypedTarget>,
+    is_special: bool,
 }
+
+/// Words in front of a program that do not change what it reads and writes.
+const PREFIXES: [&str; 6] = ["sudo", "nice", "ionice", "time", "nohup", "env"];
 
 /// Reads a line; `None` where it is not one pipeline.
 pub fn typed(line: &str) -> Option<Typed> {
@@ -87,17 +93,26 @@ pub fn typed(line: &str) -> Option<Typed> {
         programs: Vec::new(),
         sources: Vec::new(),
         target: TypedTarget::Nowhere,
+        is_special: false,
     };
     let count = stages.len();
+    let mut is_broken = false;
     for (at, stage) in stages.iter().enumerate() {
         let said = said(stage, at);
-        if at == 0 || typed.sources.is_empty() {
-            typed.sources.extend(said.sources);
-        }
+        typed.is_special |= said.is_special;
+        // A later stage that reads a file does not read its pipe, and a stage in front that writes
+        // a file leaves the pipe empty.
+        is_broken |= at > 0 && !said.sources.is_empty();
+        typed.sources.extend(said.sources);
         typed.programs.extend(said.programs);
-        if let Some(target) = said.target.filter(|_| at + 1 == count) {
-            typed.target = target;
+        match said.target {
+            Some(target) if at + 1 == count => typed.target = target,
+            Some(_) => is_broken = true,
+            None => {}
         }
+    }
+    if is_broken {
+        typed.sources.clear();
     }
     Some(typed)
 }
@@ -107,14 +122,18 @@ fn said(stage: &str, at: usize) -> Said {
         let name = stage.split_whitespace().next().unwrap_or("?").to_owned();
         Said { programs: vec![program(&name, at, Role::Unknown)], ..Said::default() }
     };
-    let Some(read) = words(stage) else { return unknown() };
+    let Some(mut read) = words(stage) else { return unknown() };
+    let Some(kept) = without_prefixes(&read.words) else { return unknown() };
+    read.words = kept;
     let Some(first) = read.words.first() else { return unknown() };
     let name = first.rsplit('/').next().unwrap_or(first).to_owned();
     let mut said = match name.as_str() {
-        tar if TARS.contains(&tar) => options::tar(&read.words, at),
+        tar if TARS.contains(&tar) => options::tar(tar, &read.words, at),
         "dd" => options::dd(&read.words, at),
-        "cat" | "cp" | "rsync" | "find" | "cpio" => options::files(&name, &read.words, at),
-        "pv" | "mbuffer" | "buffer" | "takeup" => options::buffer(&name, &read.words, at),
+        "cat" | "cp" | "rsync" => options::copies(&name, &read.words, at),
+        "find" => options::find(&read.words, at),
+        "cpio" => options::cpio(&read.words, at),
+        "pv" | "mbuffer" | "takeup" => options::buffer(&name, &read.words, at),
         compressor if COMPRESSORS.contains(&compressor) => {
             options::compressor(&name, &read.words, at)
         }
@@ -132,10 +151,39 @@ fn said(stage: &str, at: usize) -> Said {
     if let Some(from) = read.from {
         said.sources.push(from.into());
     }
-    if let Some(to) = read.to {
+    // What a program writes itself does not go to its standard output.
+    if let (Some(to), None) = (read.to, &said.target) {
         said.target = Some(target(&to));
     }
     said
+}
+
+/// The words of the program itself; `None` where a prefix has options that are not known.
+fn without_prefixes(words: &[String]) -> Option<Vec<String>> {
+    let mut rest = words;
+    while let Some((first, behind)) = rest.split_first() {
+        if !PREFIXES.contains(&first.rsplit('/').next().unwrap_or(first)) {
+            break;
+        }
+        rest = behind;
+        // `nice -n 19`, `ionice -c 3 -n 7`, `nice -19`.
+        while let Some((option, behind)) = rest.split_first() {
+            let is_number = |word: &String| word.bytes().all(|byte| byte.is_ascii_digit());
+            match option.as_str() {
+                "-n" | "-c" => {
+                    behind.first().filter(|word| is_number(word))?;
+                    rest = &behind[1..];
+                }
+                other if other.starts_with('-') => {
+                    let digits = other.trim_start_matches(['-', 'n', 'c']);
+                    (!digits.is_empty() && is_number(&digits.to_owned())).then_some(())?;
+                    rest = behind;
+                }
+                _ => break,
+            }
+        }
+    }
+    (!rest.is_empty()).then(|| rest.to_vec())
 }
 
 fn program(name: &str, stage: usize, role: Role) -> TypedProgram {
@@ -154,7 +202,7 @@ fn target(path: &str) -> TypedTarget {
     let is_remote =
         path.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
     match path {
-        "-" | "/dev/null" | "/dev/stdout" => TypedTarget::Nowhere,
+        "/dev/null" => TypedTarget::Nowhere,
         remote if is_remote => TypedTarget::Elsewhere(remote.to_owned()),
         path => TypedTarget::Path(path.into()),
     }
@@ -189,7 +237,7 @@ mod tests {
         check("tar -b 128 -cf /dev/nst0 /srv", "/srv", "/dev/nst0", &[("tar", Reads, k(64))]);
         check("tar -C /srv -b512 -cf - a b", "/srv/a /srv/b", "", &[("tar", Reads, k(256))]);
         check(
-            "tar czf - /srv --exclude=x | dd of=/dev/nst0 bs=512k",
+            "tar czf - /srv | dd of=/dev/nst0 bs=512k",
             "/srv",
             "/dev/nst0",
             &[("tar", Reads, k(64)), ("gzip", Compresses, k(64)), ("dd", Passes, k(512))],
@@ -233,7 +281,7 @@ mod tests {
             &[("find", Passes, k(64)), ("cpio", Reads, 512)],
         );
         check(
-            "takeup backup /srv --to /dev/nst0",
+            "sudo nice -n 19 takeup backup /srv --to /dev/nst0",
             "/srv",
             "/dev/nst0",
             &[("takeup", Reads, k(1024))],
@@ -245,7 +293,33 @@ mod tests {
             "x",
             &[("tar", Unknown, k(64)), ("gzip", Compresses, k(64))],
         );
+        check("tar cvf /dev/nst0 /srv > log 2>&1", "/srv", "/dev/nst0", &[("tar", Reads, k(10))]);
         assert_eq!(typed("make && tar cf - ."), None);
+    }
+
+    #[test]
+    fn what_is_not_understood_names_no_source() {
+        for line in [
+            "tar cf x.tar /srv | gzip > y",
+            "cat /srv/a | gzip - < /srv/b > x",
+            "cp -t /mnt /srv/a",
+            "rsync -a -e ssh /srv /mnt",
+            "rsync --bwlimit=100 /srv /mnt",
+            "tar caf x.tar.gz /srv",
+            "tar cf x --files-from list",
+            "tar --lzma -cf x /srv",
+            "find /srv -name x | cpio -o > y",
+            "cpio -pdm /mnt < list",
+            "dd if=/srv/a of=x count=3",
+            "gzip /srv/a",
+            "zstd --rm /srv/a",
+            "env A=b tar cf x /srv",
+        ] {
+            let typed = typed(line).unwrap();
+            let unknown = typed.programs.iter().any(|it| it.role == Role::Unknown);
+            assert!(typed.sources.is_empty() || unknown, "{line}: {typed:?}");
+        }
+        assert!(typed("tar --exclude=x -cf y /srv").unwrap().is_special);
     }
 
     proptest::proptest! {

@@ -5,6 +5,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use machine::counters::processor::children_ns;
@@ -24,6 +25,8 @@ pub struct Compressor {
 const TRIALS: usize = 3;
 /// A trial is fed for this long.
 const TRIAL: Duration = Duration::from_millis(400);
+/// A trial that lasts longer is ended.
+const LIMIT: Duration = Duration::from_secs(10);
 /// Less data say nothing.
 const BYTES_MIN: u64 = 256 << 10;
 const PIECE_BYTES: usize = 64 << 10;
@@ -68,7 +71,15 @@ fn run(words: &[String], data: &[u8]) -> Result<Ran, String> {
     let before = children_ns().map_err(failed)?;
     let mut child = command.spawn().map_err(failed)?;
     let (input, output) = (child.stdin.take(), child.stdout.take());
+    let own = rustix::process::Pid::from_child(&child);
+    let (ended, waits) = mpsc::channel::<()>();
     let counts = std::thread::scope(|scope| {
+        // It has been fed by then, whatever it does with that.
+        scope.spawn(move || {
+            if waits.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+            }
+        });
         let feeding = scope.spawn(move || {
             let Some(mut input) = input else { return 0 };
             let begun = Instant::now();
@@ -88,7 +99,9 @@ fn run(words: &[String], data: &[u8]) -> Result<Ran, String> {
                 given += bytes as u64;
             }
         }
-        (feeding.join().unwrap_or(0), given)
+        let taken = feeding.join().unwrap_or(0);
+        drop(ended);
+        (taken, given)
     });
     let status = child.wait().map_err(failed)?;
     let after = children_ns().map_err(failed)?;

@@ -20,8 +20,14 @@ const REPLACED: f64 = 1.15;
 const NEARLY: f64 = 0.97;
 /// Stations that differ by less are told together.
 const ALIKE: f64 = 0.10;
+/// The lower end of a gain: a change that may well make things slower is not told.
+const NO_LOSS: f64 = 0.9;
 /// How far forecasts of this model are off by themselves (`cargo xtask trial diagnose`).
 const MODEL_SPREAD: f64 = 0.08;
+/// Another program reads in ways that the trials only imitate (`cargo xtask trial diagnose`: 0.6 to
+/// 1.5 times what they let expect).
+const REPLACED_SPREAD: f64 = 0.4;
+const SPREAD_MAX: f64 = 0.9;
 const STEPS_MAX: usize = 4;
 
 /// What holds a chain back, and what helps.
@@ -52,7 +58,12 @@ impl Step {
     pub fn gain(&self) -> Amount {
         let ratio = |amount: &Amount| (amount.high - amount.low) / 2.0 / amount.typical;
         let (before, after) = (&self.before.bytes, &self.after.bytes);
-        let spread = (ratio(before).powi(2) + ratio(after).powi(2)).sqrt();
+        let another = match self.changed.change {
+            Change::TakeupBackup => REPLACED_SPREAD,
+            _ => 0.0,
+        };
+        let spread = (ratio(before).powi(2) + ratio(after).powi(2) + f64::powi(another, 2)).sqrt();
+        let spread = spread.min(SPREAD_MAX);
         let gain = after.typical / before.typical;
         Amount {
             typical: gain,
@@ -132,7 +143,10 @@ fn best(
         let is_better = best.as_ref().is_none_or(|(other, _)| worth > other / NEARLY);
         if is_worth && is_better {
             let after = rates(&changed.chain)?;
-            best = Some((worth, Step { changed, before: *before, after }));
+            let step = Step { changed, before: *before, after };
+            if step.gain().low >= NO_LOSS {
+                best = Some((worth, step));
+            }
         }
     }
     Ok(best.map(|(_, step)| step))

@@ -64,7 +64,7 @@ pub fn stations(chain: &Chain) -> Vec<StationRate> {
         let station = Station::Program(at);
         let (now, most) = match &link.work {
             Work::Passes => continue,
-            Work::Unknown => (None, None),
+            Work::Unknown(_) => (None, None),
             Work::Holds { bytes_per_second } => (Some(Amount::told(*bytes_per_second)), None),
             Work::Compresses { rate, threads, .. } => {
                 let at_once = threads.min(chain.processors).max(1.0);

@@ -5,7 +5,7 @@ use base::format::{binary_size, duration, percent, rate};
 use base::rounding::Rounding;
 
 use crate::amount::Amount;
-use crate::chain::{Chain, FILES_AT_ONCE, Reading, Target, Work};
+use crate::chain::{Chain, FILES_AT_ONCE, Reading, Target, WhyUnknown, Work};
 use crate::change::Change;
 use crate::rank::{Limit, Ranking, Step};
 use crate::rules;
@@ -20,6 +20,8 @@ const OTHERS_CORES: f64 = 0.5;
 const CACHED: f64 = 0.5;
 /// From this share on small files, or large ones, are a part of the reading that is told.
 const PART: f64 = 0.15;
+/// From this ratio on a higher rate of the source is told.
+const MORE: f64 = 1.1;
 /// Stops of the tape that are told.
 const STOPS_PER_HOUR: f64 = 2.0;
 
@@ -28,8 +30,18 @@ impl Ranking {
     pub fn findings(&self, chain: &Chain, found: Option<&Found>) -> Vec<Finding> {
         let mut findings: Vec<Finding> =
             self.steps.iter().enumerate().map(|(at, step)| told(step, at)).collect();
-        findings.extend(self.last.map(|last| self.at_last(last)));
-        findings.extend(self.alike());
+        // Where nothing of the source was tried, it may be the limit.
+        if chain.source.stream.is_some() || chain.source.small.is_some() {
+            findings.extend(self.last.map(|last| self.at_last(last)));
+            findings.extend(self.alike());
+        } else {
+            let what = format!("how fast {} is read is not known", chain.source.shown);
+            findings.push(
+                Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what).because(
+                    "it has too few data to try, or they could not be read past the cache",
+                ),
+            );
+        }
         findings.extend(unknown(chain));
         if self.now.stops_per_hour >= STOPS_PER_HOUR {
             findings.push(self.stops());
@@ -41,7 +53,12 @@ impl Ranking {
     /// What limits when nothing is left to change.
     fn at_last(&self, Limit { station, .. }: Limit) -> Finding {
         let chain = &self.end;
-        let then = if self.steps.is_empty() { "" } else { "then " };
+        let is_open = chain.links.iter().any(|link| matches!(link.work, Work::Unknown(_)));
+        let then = match (is_open, self.steps.is_empty()) {
+            (true, _) => "of what is known, ",
+            (false, true) => "",
+            (false, false) => "then ",
+        };
         let reached = self.steps.last().map_or(self.now, |step| step.after).bytes;
         let own = stations(chain).into_iter().find(|it| it.station == station);
         let own = own.and_then(|it| it.now).map_or(reached, |own| own);
@@ -56,8 +73,8 @@ impl Ranking {
                 ),
             )
             .because(match chain.source.reading {
-                Reading::OneByOne => "neither more read-ahead nor many requests at once gave more",
-                Reading::ManyAtOnce => "more than many requests at once gives it does not give",
+                Reading::ManyAtOnce => "that is with many requests at once".to_owned(),
+                Reading::OneByOne => of_more(chain),
             }),
             Station::SmallFiles => small_files(chain, then),
             Station::Program(at) => program(chain, at, then, &own),
@@ -88,6 +105,20 @@ impl Ranking {
             format!("the tape stops about every {every}: it gets less than its lowest speed"),
         )
         .with_number("stops_per_hour", per_hour, Unit::Count)
+    }
+}
+
+/// What more under way would give, for files that are read one after the other.
+fn of_more(chain: &Chain) -> String {
+    match &chain.source.stream {
+        Some(stream) if stream.most.typical > MORE * stream.now.typical => format!(
+            "more at once gives up to {}, which the rest of this chain does not take",
+            rate(stream.most.typical)
+        ),
+        Some(stream) if !stream.windows.is_empty() => {
+            "neither more read-ahead nor many requests at once gave more".to_owned()
+        }
+        _ => "what more at once would give could not be tried".to_owned(),
     }
 }
 
@@ -156,6 +187,11 @@ fn told(step: &Step, at: usize) -> Finding {
         times(gain.low),
         times(gain.high),
     ));
+    if let Change::Blocks { bytes } = step.changed.change {
+        let units = bytes / 512;
+        finding.caveat =
+            Some(format!("what is written so is read back with blocks as large: tar -b {units}"));
+    }
     if let Some(command) = &step.changed.command {
         finding = finding.with_command(command.clone());
         if let Some(undo) = step.changed.undo {
@@ -250,9 +286,9 @@ fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
             let why = if cores < 2.0 {
                 "others leave no second core for it".to_owned()
             } else if threads > 1.0 {
-                format!("it uses {cores} cores, all that others leave")
+                format!("it uses all {cores} cores that others leave")
             } else {
-                "no installed program is known to do its work with more cores".to_owned()
+                "no change of this line is known that gives it more cores".to_owned()
             };
             Finding::new(&rules::COMPRESSOR, own.certainty, what).because(why)
         }
@@ -260,7 +296,7 @@ fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
             let what = format!("{then}{shown} is the limit: it holds {}", rate(bytes_per_second));
             Finding::new(&rules::PACE, Certainty::Told, what)
         }
-        Work::Passes | Work::Unknown => {
+        Work::Passes | Work::Unknown(_) => {
             let what = format!("{then}{shown} is the limit");
             Finding::new(&rules::PROGRAM, Certainty::Inferred, what)
         }
@@ -300,21 +336,25 @@ fn target(chain: &Chain, then: &str, own: &Amount, reached: &Amount) -> Finding 
 /// What no trial touched.
 fn unknown(chain: &Chain) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for link in chain.links.iter().filter(|link| link.work == Work::Unknown) {
+    for link in &chain.links {
+        let Work::Unknown(why) = &link.work else { continue };
         let what = format!("what {} gives or takes is not known", link.shown);
         findings.push(
             Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what)
-                .because("it was not run, so it may be the limit itself")
-                .with_action("add --run to run the line and look at it"),
+                .because(format!("{why}, so it may be the limit itself"))
+                .with_action("--run runs the line as it is, to its end, and looks at its programs"),
         );
     }
     if let Target::Unknown { shown, why } = &chain.target {
         let what = format!("what {shown} takes is not known");
-        findings.push(
-            Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what)
-                .because(why.clone())
-                .with_action("add --write-test to write some data beside it for a moment"),
-        );
+        let finding =
+            Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what).because(why.to_string());
+        findings.push(match why {
+            WhyUnknown::NotWritten | WhyUnknown::SameDisk => {
+                finding.with_action("add --write-test to write some data beside it for a moment")
+            }
+            WhyUnknown::Elsewhere | WhyUnknown::Device => finding,
+        });
     }
     findings
 }

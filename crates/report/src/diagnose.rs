@@ -59,8 +59,14 @@ fn headline(answer: &DiagnoseAnswer) -> String {
     let now = answer.bytes_per_second.value;
     let bytes = answer.source.large_bytes + answer.source.small_bytes;
     let time = duration(bytes as f64 / now.max(1.0));
+    let is_source = |kind: &str| kind == "large-files" || kind == "small-files";
+    if !answer.stations.iter().any(|it| is_source(&it.kind)) {
+        return format!("{way}: how fast it is read is not known");
+    }
+    let unknown = |it: &&DiagnosedStation| it.kind == "program" && it.bytes_per_second.is_none();
+    let about = if answer.stations.iter().any(|it| unknown(&it)) { "at most" } else { "about" };
     let of = if answer.source.is_whole { size(bytes) } else { format!("{} or more", size(bytes)) };
-    format!("{way}: about {} as it is, {time} for {of}", rate(now))
+    format!("{way}: {about} {} as it is, {time} for {of}", rate(now))
 }
 
 fn lines(finding: &Finding) -> String {

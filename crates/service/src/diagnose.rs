@@ -92,8 +92,10 @@ pub struct Diagnosed {
 impl Diagnosed {
     /// How the command has ended.
     pub fn outcome(&self) -> Outcome {
-        let failed = self.run.as_ref().is_some_and(|run| run.failed.is_some());
-        if failed { Outcome::Warned } else { Outcome::Done }
+        let failed = self.run.as_ref().is_some_and(|run| run.failed.is_some() || run.is_stopped);
+        let source = &self.chain.source;
+        let is_known = source.stream.is_some() || source.small.is_some();
+        if failed || !is_known { Outcome::Warned } else { Outcome::Done }
     }
 }
 
@@ -106,27 +108,47 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
     let budget = Duration::try_from_secs_f64(request.budget_seconds)
         .map_err(|_| Failure::of("the budget is no time", None))?;
     let mut run = None;
+    let mut folder = None;
     let line = match &request.subject {
         DiagnoseSubject::Backup { .. } => None,
         DiagnoseSubject::Line(line) => Some(line.clone()),
         DiagnoseSubject::Process(pid) => {
             let attached = running::attach(*pid, budget.mul_f64(0.5), cancel)?;
             run = Some(attached.run);
+            folder = attached.folder;
             Some(attached.line)
         }
     };
-    let typed = line.as_deref().map(read).transpose()?;
-    let (sources, to) = ends(&request.subject, typed.as_ref());
-    if let (true, Some(line)) = (request.runs, &line) {
-        run = Some(running::run(line, budget, cancel)?);
+    let mut typed = line.as_deref().map(read).transpose()?;
+    if let (Some(typed), Some(folder)) = (&mut typed, &folder) {
+        // Its paths are those of its own folder.
+        typed.sources.iter_mut().for_each(|path| *path = folder.join(&*path));
+        if let TypedTarget::Path(path) = &mut typed.target {
+            *path = folder.join(&*path);
+        }
     }
+    let (sources, to) = ends(&request.subject, typed.as_ref());
     if sources.is_empty() {
-        return Err(no_source(line.as_deref(), run.as_ref()));
+        return Err(no_source(line.as_deref()));
+    }
+    for path in &sources {
+        // Before anything is run.
+        rustix::fs::stat(path).map_err(|error| {
+            let why = crate::failure::with_causes(&std::io::Error::from(error));
+            let hint = "name what is backed up first: takeup diagnose SOURCE TARGET";
+            Failure::of(format!("cannot read {}: {why}", path.display()), Some(hint))
+        })?;
+    }
+    if let (true, Some(line)) = (request.runs, &line) {
+        run = Some(running::run(line, cancel)?);
     }
     let first = typed.as_ref().and_then(|it| it.programs.iter().find(|it| it.role == Role::Reads));
     let read_bytes = first.map_or(1 << 20, |it| it.read_bytes);
-    let found = source::look(&sources, read_bytes, budget, cancel)
+    let mut found = source::look(&sources, read_bytes, budget, cancel)
         .map_err(|error| Failure::new(&error, source_hint(&error)))?;
+    if let (DiagnoseSubject::Process(_), Some(run)) = (&request.subject, &run) {
+        running::leave_out(run, &mut found);
+    }
     let chain = chain(request, &sources, &to, typed.as_ref(), &found)?;
     let path = sources[0].clone();
     let read_ahead_path = settable(&path).then_some(path.as_path());
@@ -157,12 +179,9 @@ fn source_hint(error: &source::SourceError) -> Option<String> {
     }
 }
 
-fn no_source(line: Option<&str>, run: Option<&PipelineRunAnswer>) -> Failure {
-    let line = line.unwrap_or_default();
-    let hint = match run {
-        Some(_) => format!("takeup explain {} looks at its programs alone", shown(line)),
-        None => format!("takeup explain {} runs it and looks at its programs", shown(line)),
-    };
+fn no_source(line: Option<&str>) -> Failure {
+    let line = shown(line.unwrap_or_default());
+    let hint = format!("takeup explain {line} runs it, as it is, and looks at its programs");
     Failure::of("the line does not say which files it reads", Some(&hint))
 }
 
@@ -236,7 +255,7 @@ fn link(program: &TypedProgram, found: &Found) -> Link {
     let work = match program.role {
         Role::Reads | Role::Passes => Work::Passes,
         Role::Holds(bytes_per_second) => Work::Holds { bytes_per_second },
-        Role::Unknown => Work::Unknown,
+        Role::Unknown => Work::Unknown("it was not run".to_owned()),
         Role::Compresses => {
             match diagnosis::program::try_compressor(&program.words, &found.sample) {
                 Ok(tried) => Work::Compresses {
@@ -244,7 +263,7 @@ fn link(program: &TypedProgram, found: &Found) -> Link {
                     ratio: tried.ratio,
                     threads: threads(&program.words),
                 },
-                Err(_) => Work::Unknown,
+                Err(why) => Work::Unknown(format!("its trial showed nothing: {why}")),
             }
         }
     };

@@ -1,7 +1,11 @@
 //! What the options of programs say of their files and blocks.
+//!
+//! An option that is not in a list here makes the stage one that is not understood: it could name
+//! other files, change what is read, or set a rate.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::compressors::{compresses, safe};
 use super::{PIPE_BYTES, RING_BYTES, Role, Said, TypedProgram, program, target, words};
 
 /// tar's own block: 20 units.
@@ -10,7 +14,7 @@ const TAR_UNITS: u64 = 20;
 const COPIED_BYTES: u64 = 128 << 10;
 
 /// `tar` that makes an archive; `None` for one that does anything else.
-pub(super) fn tar(words: &[String], stage: usize) -> Option<Said> {
+pub(super) fn tar(name: &str, words: &[String], stage: usize) -> Option<Said> {
     let mut tar = Tar::default();
     let mut rest = words.get(1..)?.iter();
     let mut is_first = true;
@@ -27,7 +31,7 @@ pub(super) fn tar(words: &[String], stage: usize) -> Option<Said> {
         }
         is_first = false;
     }
-    tar.makes_an_archive.then(|| tar.said(stage))
+    tar.makes_an_archive.then(|| tar.said(name, stage))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,6 +49,8 @@ struct Tar {
     compressor: Option<String>,
     folder: PathBuf,
     paths: Vec<PathBuf>,
+    /// Options that another program would have to be given, too.
+    is_special: bool,
 }
 
 impl Tar {
@@ -60,17 +66,31 @@ impl Tar {
             "file" => self.file = Some(value()?),
             "blocking-factor" => self.units = Some(value()?.parse().ok()?),
             "record-size" => self.units = Some(size(&value()?)? / 512),
-            "directory" => self.folder = self.folder.join(value()?),
+            "directory" => {
+                self.folder = self.folder.join(value()?);
+                self.is_special = true;
+            }
             "use-compress-program" => self.compressor = Some(value()?),
-            "gzip" | "bzip2" | "xz" | "zstd" | "lz4" => self.compressor = Some(name.to_owned()),
-            // The files are in a list that is not read here.
-            "files-from" | "extract" | "get" | "list" | "diff" | "append" | "update" => {
-                return None;
-            }
-            "exclude" | "exclude-from" | "listed-incremental" | "newer" | "format" | "label" => {
+            "gzip" | "bzip2" | "xz" | "zstd" => self.compressor = Some(name.to_owned()),
+            "verbose"
+            | "totals"
+            | "sparse"
+            | "numeric-owner"
+            | "xattrs"
+            | "acls"
+            | "selinux"
+            | "preserve-permissions" => {}
+            "exclude" | "exclude-from" | "listed-incremental" | "newer" | "format" | "label"
+            | "owner" | "group" | "mode" | "mtime" | "sort" | "transform" | "exclude-tag" => {
                 value()?;
+                self.is_special = true;
             }
-            _ => {}
+            "one-file-system" | "ignore-failed-read" | "dereference" | "absolute-names"
+            | "exclude-caches" | "exclude-vcs" | "no-xattrs" | "hard-dereference" => {
+                self.is_special = true;
+            }
+            // Files in a list, deleted or extracted ones, or something new.
+            _ => return None,
         }
         Some(())
     }
@@ -95,51 +115,64 @@ impl Tar {
                 'c' => self.makes_an_archive = true,
                 'f' => self.file = Some(value()?),
                 'b' => self.units = Some(value()?.parse().ok()?),
-                'C' => self.folder = self.folder.join(value()?),
+                'C' => {
+                    self.folder = self.folder.join(value()?);
+                    self.is_special = true;
+                }
                 'I' => self.compressor = Some(value()?),
                 'z' => self.compressor = Some("gzip".to_owned()),
                 'j' => self.compressor = Some("bzip2".to_owned()),
                 'J' => self.compressor = Some("xz".to_owned()),
-                'T' | 'x' | 't' | 'd' | 'r' | 'u' => return None,
-                'X' | 'g' | 'N' | 'H' | 'V' | 'L' | 'K' | 'F' => drop(value()?),
-                _ => {}
+                'X' | 'g' | 'N' | 'H' | 'V' => {
+                    value()?;
+                    self.is_special = true;
+                }
+                'h' | 'P' | 'l' => self.is_special = true,
+                'v' | 'p' | 'S' => {}
+                _ => return None,
             }
         }
         Some(())
     }
 
-    fn said(self, stage: usize) -> Said {
+    fn said(self, name: &str, stage: usize) -> Said {
         let block_bytes = self.units.unwrap_or(TAR_UNITS).clamp(1, 1 << 20) * 512;
         let own = |write_bytes| TypedProgram {
             // tar fills one block after the other from its files.
             read_bytes: block_bytes,
             write_bytes,
-            ..program("tar", stage, Role::Reads)
+            ..program(name, stage, Role::Reads)
         };
         let mut programs = Vec::new();
         match self.compressor.as_deref().map(words) {
             None => programs.push(own(block_bytes)),
             Some(inner) => {
                 programs.push(own(PIPE_BYTES));
-                programs.push(match inner.map(|inner| inner.words) {
-                    Some(inner) => self::inner(&inner, stage),
-                    None => program("?", stage, Role::Unknown),
+                programs.push(match inner.and_then(|inner| safe(&inner.words)) {
+                    Some(inner) => TypedProgram {
+                        words: inner.clone(),
+                        ..program(base_name(&inner), stage, Role::Compresses)
+                    },
+                    None => program("the compressor of tar", stage, Role::Unknown),
                 });
             }
         }
-        let target = self.file.map(|file| target(&file));
-        Said { programs, sources: self.paths, target }
+        let is_special = self.is_special;
+        // Without -f, tar writes to a place that the environment or the build names.
+        let target = match self.file.as_deref() {
+            Some("-") => None,
+            Some(file) => Some(target(file)),
+            None => Some(super::TypedTarget::Elsewhere("tar's own default".to_owned())),
+        };
+        Said { programs, sources: self.paths, target, is_special }
     }
 }
 
-fn inner(words: &[String], stage: usize) -> TypedProgram {
-    let name = words.first().and_then(|first| first.rsplit('/').next()).unwrap_or("?");
-    let is_known = super::COMPRESSORS.contains(&name);
-    let role = if is_known { Role::Compresses } else { Role::Unknown };
-    TypedProgram { words: words.to_vec(), ..program(name, stage, role) }
+fn base_name(words: &[String]) -> &str {
+    words.first().and_then(|first| first.rsplit('/').next()).unwrap_or("?")
 }
 
-/// `dd`; `None` where it has anything that is not understood.
+/// `dd`; `None` where it has anything that is not understood, or reads only a part.
 pub(super) fn dd(words: &[String], stage: usize) -> Option<Said> {
     let (mut read_bytes, mut write_bytes) = (512, 512);
     let mut said = Said::default();
@@ -151,7 +184,8 @@ pub(super) fn dd(words: &[String], stage: usize) -> Option<Said> {
             "obs" => write_bytes = size(value)?,
             "if" => said.sources.push(value.into()),
             "of" => said.target = Some(target(value)),
-            "status" | "iflag" | "oflag" | "conv" | "count" | "skip" | "seek" => {}
+            "status" => {}
+            "iflag" if value == "fullblock" => {}
             _ => return None,
         }
     }
@@ -160,48 +194,91 @@ pub(super) fn dd(words: &[String], stage: usize) -> Option<Said> {
     Some(said)
 }
 
-/// Programs that take files as words: cat, cp, rsync, find, cpio.
-pub(super) fn files(name: &str, words: &[String], stage: usize) -> Option<Said> {
-    let mut paths: Vec<PathBuf> = Vec::new();
-    let mut rest = words.get(1..)?.iter();
+/// `cat`, `cp` and `rsync`, with options that neither name files nor hold a rate.
+pub(super) fn copies(name: &str, words: &[String], stage: usize) -> Option<Said> {
+    let letters = match name {
+        "cp" => "arRpdLPHvx",
+        "rsync" => "avrlptgoDHAXSx",
+        _ => "",
+    };
     let mut said = Said::default();
-    let mut block_bytes = if name == "cpio" { 512 } else { COPIED_BYTES };
-    while let Some(word) = rest.next() {
-        match (name, word.as_str()) {
-            ("cpio", "-B") => block_bytes = 5120,
-            ("cpio", "-C") => block_bytes = rest.next()?.parse().ok()?,
-            ("cpio", "-O") => said.target = Some(target(rest.next()?)),
-            ("cpio", "-H" | "-R" | "-E") => drop(rest.next()?),
-            ("cpio", "-i" | "-p" | "-t") => return None,
-            // Behind the folders of find stands what it looks for.
-            ("find", word) if word.starts_with(['-', '(', '!']) => break,
-            (_, word) if word.starts_with('-') => {}
-            (_, word) => paths.push(word.into()),
+    for word in words.get(1..)? {
+        match word.strip_prefix('-') {
+            Some(own) if !own.is_empty() && own.chars().all(|letter| letters.contains(letter)) => {}
+            Some(_) => return None,
+            None => said.sources.push(word.into()),
         }
     }
     match name {
-        "cp" | "rsync" => {
-            let to = paths.pop()?;
+        "cp" => {
+            let to = said.sources.pop()?;
+            said.target = Some(super::TypedTarget::Path(to));
+        }
+        "rsync" => {
+            let to = said.sources.pop()?;
             said.target = Some(target(&to.to_string_lossy()));
-            if paths.iter().any(|path| path.to_string_lossy().contains(':')) {
+            if said.sources.iter().any(|path| path.to_string_lossy().contains(':')) {
                 return None;
             }
         }
         _ => {}
     }
-    let role = if name == "find" { Role::Passes } else { Role::Reads };
-    said.sources = if name == "find" && paths.is_empty() { vec![".".into()] } else { paths };
+    if name != "cat" && said.sources.is_empty() {
+        return None;
+    }
     // A cat of its standard input passes on.
-    let role = if name == "cat" && said.sources.is_empty() { Role::Passes } else { role };
-    let (read_bytes, write_bytes) = match name {
-        "find" => (PIPE_BYTES, PIPE_BYTES),
-        _ => (block_bytes, block_bytes),
-    };
-    said.programs = vec![TypedProgram { read_bytes, write_bytes, ..program(name, stage, role) }];
+    let role = if said.sources.is_empty() { Role::Passes } else { Role::Reads };
+    let own = program(name, stage, role);
+    said.programs =
+        vec![TypedProgram { read_bytes: COPIED_BYTES, write_bytes: COPIED_BYTES, ..own }];
     Some(said)
 }
 
-/// Programs with a buffer or a rate: pv, mbuffer, buffer, takeup.
+/// `find` that lists all of its folders, for `cpio`.
+pub(super) fn find(words: &[String], stage: usize) -> Option<Said> {
+    let mut sources = Vec::new();
+    for word in words.get(1..)? {
+        match word.as_str() {
+            "-print" | "-print0" | "-depth" => {}
+            other if other.starts_with(['-', '(', '!']) => return None,
+            path => sources.push(path.into()),
+        }
+    }
+    if sources.is_empty() {
+        sources.push(".".into());
+    }
+    Some(Said { programs: vec![program("find", stage, Role::Passes)], sources, ..Said::default() })
+}
+
+/// `cpio -o` of names that a program before it lists.
+pub(super) fn cpio(words: &[String], stage: usize) -> Option<Said> {
+    let mut block_bytes = 512;
+    let mut said = Said::default();
+    let mut writes = false;
+    let mut rest = words.get(1..)?.iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "-C" => block_bytes = rest.next()?.parse().ok()?,
+            "-O" => said.target = Some(target(rest.next()?)),
+            "-H" => drop(rest.next()?),
+            letters => {
+                let letters = letters.strip_prefix('-').filter(|it| !it.is_empty())?;
+                if !letters.chars().all(|letter| "ov0acB".contains(letter)) {
+                    return None;
+                }
+                writes |= letters.contains('o');
+                if letters.contains('B') {
+                    block_bytes = 5120;
+                }
+            }
+        }
+    }
+    let own = program("cpio", stage, Role::Reads);
+    said.programs = vec![TypedProgram { read_bytes: block_bytes, write_bytes: block_bytes, ..own }];
+    writes.then_some(said)
+}
+
+/// Programs with a buffer or a rate: pv, mbuffer, takeup.
 pub(super) fn buffer(name: &str, words: &[String], stage: usize) -> Option<Said> {
     let mut said = Said::default();
     let mut own = program(name, stage, Role::Passes);
@@ -224,23 +301,29 @@ pub(super) fn buffer(name: &str, words: &[String], stage: usize) -> Option<Said>
         };
         let mut value = || glued.take().or_else(|| rest.next().cloned());
         match (name, option) {
-            ("takeup", "--to") | ("mbuffer" | "buffer", "-o") => {
-                said.target = Some(target(&value()?));
-            }
-            ("takeup", "--from") | ("mbuffer" | "buffer", "-i") => {
-                said.sources.push(value()?.into());
-            }
-            ("takeup", "--block-size") | ("mbuffer" | "buffer", "-s") => {
+            ("takeup", "--to") | ("mbuffer", "-o") => said.target = Some(target(&value()?)),
+            ("takeup", "--from") | ("mbuffer", "-i") => said.sources.push(value()?.into()),
+            ("takeup", "--block-size") | ("mbuffer", "-s") => {
                 let bytes = size(&value()?)?;
                 (own.read_bytes, own.write_bytes) = (bytes, bytes);
             }
-            ("takeup", "--ring") | ("mbuffer" | "buffer", "-m") => {
-                own.buffer_bytes = size(&value()?)?;
+            ("takeup", "--ring") | ("mbuffer", "-m") => own.buffer_bytes = size(&value()?)?,
+            ("takeup", "--rate-limit" | "--start-fill")
+            | ("mbuffer", "-P" | "-p" | "-r" | "-R" | "-T")
+            | ("pv", "-L" | "-s" | "-i" | "-N" | "--rate-limit") => drop(value()?),
+            ("takeup", "--overwrite" | "-q" | "-v") | ("mbuffer", "-q" | "-f") => {}
+            ("pv", letters) if letters.starts_with('-') => {
+                let letters = letters.strip_prefix('-')?;
+                let (shown, held) = letters.split_once('L').unwrap_or((letters, "0"));
+                if !shown.chars().all(|letter| "qpterba".contains(letter)) {
+                    return None;
+                }
+                if held.is_empty() {
+                    value()?;
+                }
             }
-            ("takeup", "--rate-limit" | "--start-fill" | "--job" | "--state")
-            | ("mbuffer", "-P" | "-p" | "-r" | "-R" | "-T" | "-n" | "-l")
-            | ("pv", "-L" | "-s" | "-i" | "-N" | "-B" | "--rate-limit") => drop(value()?),
-            (_, option) if option.starts_with('-') => {}
+            (_, option) if option.starts_with('-') && option != "-" => return None,
+            (_, "-") => {}
             _ => said.sources.push(word.into()),
         }
     }
@@ -251,30 +334,16 @@ pub(super) fn buffer(name: &str, words: &[String], stage: usize) -> Option<Said>
     Some(said)
 }
 
-/// A compressor of its standard input, or of a file.
+/// A compressor of its standard input, or of one file to its standard output.
 pub(super) fn compressor(name: &str, words: &[String], stage: usize) -> Option<Said> {
-    let mut said = Said::default();
-    let mut kept = vec![words.first()?.clone()];
-    let mut rest = words.get(1..)?.iter();
-    while let Some(word) = rest.next() {
-        match word.as_str() {
-            "-d" | "--decompress" | "-t" | "-l" => return None,
-            "-o" => said.target = Some(target(rest.next()?)),
-            "-" => {}
-            // Values of their own words, and files: a dictionary is no data.
-            "-p" | "-b" | "-S" | "-D" => {
-                kept.push(word.clone());
-                kept.push(rest.next()?.clone());
-            }
-            option if option.starts_with('-') => kept.push(word.clone()),
-            path => said.sources.push(Path::new(path).to_owned()),
-        }
-    }
-    if said.sources.len() > 1 {
-        return None;
-    }
-    said.programs = vec![TypedProgram { words: kept, ..program(name, stage, Role::Compresses) }];
-    Some(said)
+    let read = compresses(words)?;
+    let own = program(name, stage, Role::Compresses);
+    Some(Said {
+        programs: vec![TypedProgram { words: read.words, ..own }],
+        sources: read.file.into_iter().collect(),
+        target: None,
+        is_special: false,
+    })
 }
 
 /// A size as dd, mbuffer and takeup write it.

@@ -83,7 +83,11 @@ fn word(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<String
                     match letters.next()? {
                         '"' => break,
                         '$' | '`' => return None,
-                        '\\' => word.push(letters.next()?),
+                        // Elsewhere within these quotes it stands for itself.
+                        '\\' => match letters.next()? {
+                            kept @ ('"' | '\\' | '$' | '`') => word.push(kept),
+                            other => word.extend(['\\', other]),
+                        },
                         letter => word.push(letter),
                     }
                 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::chain::{Link, SmallFiles, Source, Stream, TapeTarget, Window};
-use crate::chain::{Reading, Target, Work};
+use crate::chain::{Reading, Target, WhyUnknown, Work};
 use crate::line::{self, PIPE_BYTES, Role};
 use crate::rules;
 
@@ -57,7 +57,7 @@ fn chain(line: &str, source: Source, target: Target, compressor: f64) -> (Chain,
                 Work::Compresses { rate: measured(compressor), ratio: 2.0, threads: 1.0 }
             }
             Role::Holds(bytes_per_second) => Work::Holds { bytes_per_second },
-            Role::Unknown => Work::Unknown,
+            Role::Unknown => Work::Unknown("it was not run".to_owned()),
             Role::Reads | Role::Passes => Work::Passes,
         },
         read_bytes: program.read_bytes,
@@ -123,7 +123,7 @@ fn small_writes_to_a_drive_are_made_larger() {
 #[test]
 fn a_rate_limit_is_named_before_all_else() {
     let line = "tar cf - /srv | pv -qL 10m > /mnt/x";
-    let target = Target::Unknown { shown: "/mnt/x".to_owned(), why: "not tried".to_owned() };
+    let target = Target::Unknown { shown: "/mnt/x".to_owned(), why: WhyUnknown::NotWritten };
     let (chain, typed) = chain(line, stream(46e6, 290e6), target, 1.0);
     let (ranking, findings) = ranked(&chain, &typed);
     assert_eq!(findings[0].rule, &rules::PACE, "{findings:?}");

@@ -43,6 +43,10 @@ pub fn collected(stage: &str, bytes: u64) -> Option<String> {
 }
 
 fn tar_words(words: &[&str], bytes: u64) -> Option<Vec<String>> {
+    // Behind it everything is a file.
+    if words.contains(&"--") {
+        return None;
+    }
     let factor = (bytes / 512).to_string();
     let mut kept: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
     for at in 1..words.len() {
@@ -141,6 +145,7 @@ mod tests {
         check("tar cf d/nst0 x", Some("tar cf d/nst0 x -b 128"));
         check("tar cf - x > d/nst0", Some("tar cf - x -b 128 > d/nst0"));
         check("tar cbf 20 d/nst0 x", None);
+        check("tar cf d/nst0 -- x", None);
         check("tar -cf 'a b' x", None);
         check("dd bs=10k of=d/nst0", Some("dd ibs=64k obs=64k of=d/nst0"));
         check("dd of=d/nst0 obs=4k", Some("dd ibs=64k obs=64k of=d/nst0"));

@@ -8,6 +8,7 @@ use base::format::{percent, rate};
 use diagnosis::chain::Chain;
 use diagnosis::rank::Ranking;
 use diagnosis::rules;
+use diagnosis::source::Found;
 use flow::cancel::Cancel;
 
 use super::not_known;
@@ -17,28 +18,26 @@ use crate::failure::Failure;
 /// A pipeline that was found running.
 pub(super) struct Attached {
     pub(super) line: String,
+    /// Its working folder.
+    pub(super) folder: Option<PathBuf>,
     pub(super) run: PipelineRunAnswer,
 }
 
 /// A measured rate may differ from the forecast by this share.
 const OFF: f64 = 0.3;
 
-/// Runs a line, and looks at it for as long as is given.
-pub(super) fn run(
-    line: &str,
-    limit: Duration,
-    cancel: &Cancel,
-) -> Result<PipelineRunAnswer, Failure> {
+/// Runs a line to its end: what it writes is whole.
+pub(super) fn run(line: &str, cancel: &Cancel) -> Result<PipelineRunAnswer, Failure> {
     let target = ExplainTarget::Pipeline(line.to_owned());
-    let explained = explain(&request(target, limit), cancel, &mut Quiet)?;
+    let explained = explain(&request(target, None), cancel, &mut Quiet)?;
     Ok(explained.answer().run)
 }
 
-fn request(target: ExplainTarget, limit: Duration) -> ExplainRequest {
+fn request(target: ExplainTarget, limit: Option<Duration>) -> ExplainRequest {
     ExplainRequest {
         target,
         shell: None,
-        seconds: Some(limit.as_secs_f64()),
+        seconds: limit.map(|limit| limit.as_secs_f64()),
         baseline: false,
         tries: false,
         shows_output: false,
@@ -47,7 +46,8 @@ fn request(target: ExplainTarget, limit: Duration) -> ExplainRequest {
 
 /// Looks at a process and all that pipes join it to, and makes a line of them.
 pub(super) fn attach(pid: u32, limit: Duration, cancel: &Cancel) -> Result<Attached, Failure> {
-    let explained = explain(&request(ExplainTarget::Process(pid), limit), cancel, &mut Quiet)?;
+    let explained =
+        explain(&request(ExplainTarget::Process(pid), Some(limit)), cancel, &mut Quiet)?;
     let run = explained.answer().run;
     let stages: Vec<String> = run.stages.iter().map(|stage| line_of(&stage.arguments)).collect();
     let mut line = stages.join(" | ");
@@ -55,11 +55,22 @@ pub(super) fn attach(pid: u32, limit: Duration, cancel: &Cancel) -> Result<Attac
     if let Some(output) = last.and_then(output_of) {
         line = format!("{line} > {}", super::shown(&output.to_string_lossy()));
     }
-    Ok(Attached { line, run })
+    let folder = run.stages.first().map(|stage| stage.pid);
+    let folder = folder.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok());
+    Ok(Attached { line, folder, run })
 }
 
 fn line_of(words: &[String]) -> String {
-    words.iter().map(|word| super::shown(word)).collect::<Vec<String>>().join(" ")
+    words.iter().map(|word| as_typed(word)).collect::<Vec<String>>().join(" ")
+}
+
+/// A word of a running program, quoted for the shell; options stay options.
+fn as_typed(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%=,".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// The file or device that standard output of a process goes to.
@@ -67,6 +78,13 @@ fn output_of(pid: u32) -> Option<PathBuf> {
     let path = std::fs::read_link(format!("/proc/{pid}/fd/1")).ok()?;
     let is_file = path.is_absolute() && !path.starts_with("/dev/pts");
     (is_file && path.exists()).then_some(path)
+}
+
+/// The job that runs is not one of the others: what it takes of processors and disks is its own.
+pub(super) fn leave_out(run: &PipelineRunAnswer, found: &mut Found) {
+    let used: f64 = run.stages.iter().map(|stage| stage.processor_seconds).sum();
+    found.others_cores = (found.others_cores - used / run.seconds.max(1e-3)).max(0.0);
+    found.busy_before = 0.0;
 }
 
 /// What the run says beside the chain: its rate, and its own limit where they differ.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use device::tape;
 use diagnosis::amount::Amount;
-use diagnosis::chain::{TapeTarget, Target};
+use diagnosis::chain::{TapeTarget, Target, WhyUnknown};
 use diagnosis::line::TypedTarget;
 use diagnosis::source::Found;
 use model::tape::generation::Generation;
@@ -45,7 +45,7 @@ pub(super) fn of(
     let path = match typed {
         TypedTarget::Nowhere => return Ok(Target::Nowhere),
         TypedTarget::Elsewhere(shown) => {
-            let why = "another machine takes the data".to_owned();
+            let why = WhyUnknown::Elsewhere;
             return Ok(Target::Unknown { shown: shown.clone(), why });
         }
         TypedTarget::Path(path) => path,
@@ -58,13 +58,15 @@ pub(super) fn of(
         let rate = tried(path)?;
         return Ok(Target::Disk { shown, rate });
     }
+    let is_device = rustix::fs::stat(path)
+        .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::BlockDevice);
     let same = sources.first().is_some_and(|source| is_same_disk(source, path));
-    let why = if same {
-        "nothing was written to it; it is on the disk of the source, which reads and writes in turn"
-    } else {
-        "nothing was written to it"
+    let why = match (is_device, same) {
+        (true, _) => WhyUnknown::Device,
+        (_, true) => WhyUnknown::SameDisk,
+        _ => WhyUnknown::NotWritten,
     };
-    Ok(Target::Unknown { shown, why: why.to_owned() })
+    Ok(Target::Unknown { shown, why })
 }
 
 fn drive(path: &Path, found: &Found) -> Option<TapeTarget> {
