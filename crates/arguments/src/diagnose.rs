@@ -121,7 +121,7 @@ fn subject(words: &[OsString]) -> Result<DiagnoseSubject, Failure> {
     };
     match words {
         [line] if is_line(line) => text(line).map(DiagnoseSubject::Line),
-        [first, ..] if words.iter().any(is_line) && !is_path(first) => {
+        [first, ..] if is_line(first) => {
             let hint = "put the whole line in quotes, and nothing behind it";
             Err(Failure::of("a line is one word in quotes", Some(hint)))
         }
