@@ -11,6 +11,7 @@
 mod capture;
 mod diagnose;
 mod explain;
+mod mounted;
 mod outcome;
 mod own;
 mod tape;

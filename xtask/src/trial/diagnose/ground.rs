@@ -3,19 +3,17 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde_json::Value;
 use testkit::samples::noise;
 
 use super::super::Ground;
+use super::super::mounted::{Mounted, succeeded};
 use super::scene::{Change, Scene, Tree};
 
-/// Longest time for a drive or disk to appear or to go away.
-const PATIENCE: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(20);
 /// Files of one folder.
 const FILES_IN_FOLDER: u64 = 100;
 
@@ -64,7 +62,7 @@ impl Place {
             &image_text,
             "--loop",
         ];
-        let (disk, device) = mount(&ground.takeup, &folder, "disk", "slow", &options)?;
+        let (disk, device) = Mounted::start(&ground.takeup, &folder, "disk", "slow", &options)?;
         let device = device.context("the loop device of the disk")?;
         let drive = if scene.has_drive() {
             let buffer = format!("buffer_bytes={}", scene.buffer_mib << 20);
@@ -82,7 +80,7 @@ impl Place {
                 "--set",
                 "synchronise_ns=300ms",
             ];
-            Some(mount(&ground.takeup, &folder, "tape", "drive", &options)?.0)
+            Some(Mounted::start(&ground.takeup, &folder, "tape", "drive", &options)?.0)
         } else {
             None
         };
@@ -259,74 +257,11 @@ fn content(is_text: bool, seed: u64) -> Vec<u8> {
     noise[..12 << 20].iter().flat_map(|it| [digit(it >> 4), digit(it & 15)]).collect()
 }
 
-fn mount(
-    takeup: &Path,
-    place: &Path,
-    kind: &str,
-    name: &str,
-    options: &[&str],
-) -> anyhow::Result<(Mounted, Option<String>)> {
-    let folder = place.join(name);
-    fs::create_dir(&folder)?;
-    let printed = place.join(format!("{name}.printed"));
-    let mut command = crate::trial::sim(takeup);
-    command.arg(kind).arg(&folder).args(options).stdin(Stdio::null());
-    command.stdout(fs::File::create(&printed)?).stderr(Stdio::null());
-    let mut mounted = Mounted { child: command.spawn()?, folder };
-    let wants_device = options.contains(&"--loop");
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let text = fs::read_to_string(&printed)?;
-        let device = text.lines().find(|line| line.starts_with("/dev/loop")).map(str::to_owned);
-        if mounted.folder.join("status").exists() && (device.is_some() || !wants_device) {
-            return Ok((mounted, device));
-        }
-        if mounted.child.try_wait()?.is_some() || Instant::now() > end {
-            bail!("takeup sim {kind} {} did not appear", options.join(" "));
-        }
-        std::thread::sleep(POLL);
-    }
-}
-
-fn succeeded(output: &Output, line: &str) -> anyhow::Result<()> {
-    if !output.status.success() {
-        bail!("{line}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
-}
-
 /// A mount that goes when this is dropped.
 struct Unmounted(PathBuf);
 
 impl Drop for Unmounted {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(&self.0).output();
-    }
-}
-
-/// A drive or disk that exists until this is dropped.
-struct Mounted {
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let plain = rustix::mount::UnmountFlags::empty();
-            // The mount is busy for a moment, or has gone by itself.
-            let _ = rustix::mount::unmount(&self.folder, plain);
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            if Instant::now() > end {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                let _ = rustix::mount::unmount(&self.folder, rustix::mount::UnmountFlags::DETACH);
-                return;
-            }
-            std::thread::sleep(POLL);
-        }
     }
 }

@@ -3,18 +3,16 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde_json::Value;
 
 use super::super::Ground;
+use super::super::mounted::{Mounted, succeeded};
 use super::pipelines::{Pipeline, Scenery};
 
-/// Longest time for a drive or disk to appear or to go away.
-const PATIENCE: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(20);
 /// Files for tar or cpio.
 const FILES: usize = 16;
 
@@ -68,20 +66,8 @@ impl Place {
     }
 
     fn mount(&self, kind: &str, name: &str, options: &[String]) -> anyhow::Result<Mounted> {
-        let folder = self.folder.join(name);
-        fs::create_dir(&folder)?;
-        let mut command = crate::trial::sim(&self.takeup);
-        command.arg(kind).arg(&folder).args(options).current_dir(&self.folder);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut mounted = Mounted { child: command.spawn()?, folder };
-        let end = Instant::now() + PATIENCE;
-        while !mounted.folder.join("status").exists() {
-            if mounted.child.try_wait()?.is_some() || Instant::now() > end {
-                bail!("takeup sim {kind} {} did not appear", options.join(" "));
-            }
-            std::thread::sleep(POLL);
-        }
-        Ok(mounted)
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        Ok(Mounted::start(&self.takeup, &self.folder, kind, name, &options)?.0)
     }
 
     fn shell(&self, line: &str) -> Command {
@@ -120,39 +106,5 @@ impl Place {
         let output = command.current_dir(&self.folder).env("PATH", &self.path).output()?;
         succeeded(&output, line)?;
         serde_json::from_slice(&output.stdout).context("what explain printed")
-    }
-}
-
-fn succeeded(output: &Output, line: &str) -> anyhow::Result<()> {
-    if !output.status.success() {
-        bail!("{line}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
-}
-
-/// A drive or disk that exists until this is dropped.
-struct Mounted {
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let plain = rustix::mount::UnmountFlags::empty();
-            // The mount is busy for a moment, or has gone by itself.
-            let _ = rustix::mount::unmount(&self.folder, plain);
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            if Instant::now() > end {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                let _ = rustix::mount::unmount(&self.folder, rustix::mount::UnmountFlags::DETACH);
-                return;
-            }
-            std::thread::sleep(POLL);
-        }
     }
 }
