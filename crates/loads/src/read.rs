@@ -253,7 +253,9 @@ fn shorter(subject: &Subject, length_bytes: u64) -> Option<String> {
 fn make_cold(file: &OwnedFd, length_bytes: u64) -> Option<String> {
     // Dirty pages cannot be dropped, and would be read from memory.
     let _ = base::interruptible::fdatasync(file);
-    drop_cached(file, 0, length_bytes);
+    // All of it: what the window of an earlier run read beyond the end would not be read again, and
+    // so not be counted.
+    drop_cached(file, 0, 0);
     let cached = cached_bytes(file.as_fd(), 0..length_bytes)?;
     let share = cached as f64 / length_bytes.max(1) as f64;
     (share > CACHED_SHARE_NOTED).then(|| {
