@@ -1,7 +1,7 @@
 //! What is there to read, and how fast it can be read.
 //!
-//! All of it only reads. Trials read parts that the page cache does not hold, and drop what they
-//! read, so that they neither measure memory nor push out what others need.
+//! All of it only reads. What the page cache holds of a part is dropped before a trial, and what
+//! the trial read after it, so that memory is not measured; who needs these parts reads them again.
 
 pub mod sample;
 mod small;
@@ -33,8 +33,6 @@ pub struct Found {
     pub read_bytes: u64,
     /// Share of the trials' files that was in the page cache before.
     pub cached_share: f64,
-    /// Rate at which others used the same disks meanwhile, in bytes for each second.
-    pub others_bytes_per_second: f64,
     /// Processors that others used meanwhile.
     pub others_cores: f64,
     /// Share of the time in which the disks were busy for others before the trials.
@@ -108,7 +106,6 @@ pub fn look(
         sample: Sample::default(),
         read_bytes: 0,
         cached_share: 0.0,
-        others_bytes_per_second: 0.0,
         others_cores: 0.0,
         busy_before,
         unknown: Vec::new(),
@@ -116,18 +113,15 @@ pub fn look(
     };
     let window_bytes = storage.as_ref().and_then(|it| it.read_ahead_bytes().ok().flatten());
     let begun = Instant::now();
-    let before = Disks::look(storage.as_ref());
     let processors = ProcessorClock::start();
     stream::look(&mut found, window_bytes, budget.mul_f64(STREAM_SHARE), cancel);
     small::look(&mut found, read_bytes, budget.mul_f64(SMALL_SHARE), cancel);
     if cancel.check().is_err() {
         return Err(SourceError::Cancelled);
     }
-    let moved = before.read_bytes(&Disks::look(storage.as_ref()));
     let seconds = begun.elapsed().as_secs_f64().max(1e-3);
     let others = processors.and_then(|clock| clock.others_seconds()).unwrap_or(0.0);
     found.others_cores = others / seconds;
-    found.others_bytes_per_second = moved.saturating_sub(found.read_bytes) as f64 / seconds;
     Ok(found)
 }
 
@@ -140,11 +134,6 @@ struct Disks {
 impl Disks {
     fn look(storage: Option<&Storage>) -> Disks {
         Disks { counters: storage.and_then(Storage::counters), at: Instant::now() }
-    }
-
-    fn read_bytes(&self, later: &Disks) -> u64 {
-        let (Some(now), Some(before)) = (later.counters, self.counters) else { return 0 };
-        now.since(before).read.bytes()
     }
 
     fn busy_share(&self, later: &Disks) -> f64 {

@@ -88,11 +88,10 @@ impl Ranking {
 
     /// Two stations that are alike: no single change helps.
     fn alike(&self) -> Option<Finding> {
-        let Limit { station, alike } = self.last?;
+        let Limit { alike, .. } = self.last?;
         let other = name(&self.end, alike?);
         let what =
             format!("{other} gives about as much: a change of one of the two alone brings little");
-        let _ = station;
         Some(Finding::new(&rules::ALIKE, Certainty::Inferred, what))
     }
 
@@ -323,7 +322,12 @@ fn target(chain: &Chain, then: &str, own: &Amount, reached: &Amount) -> Finding 
             } else {
                 format!("its highest speed is {}", rate(native))
             };
-            let certainty = if tape.is_virtual { Certainty::Told } else { Certainty::Inferred };
+            // Whether a real drive compresses was not asked.
+            let certainty = match (tape.is_virtual, tape.ratio > 1.01) {
+                (true, _) => Certainty::Told,
+                (false, true) => Certainty::Assumed,
+                (false, false) => Certainty::Inferred,
+            };
             Finding::new(&rules::DRIVE, certainty, what).because(why)
         }
         target => {

@@ -157,7 +157,7 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
     let ranking = rank(&chain, &ground).map_err(|error| Failure::new(&error, None))?;
     let mut findings = ranking.findings(&chain, Some(&found));
     if let Some(run) = &run {
-        running::compare(run, &chain, &ranking, &mut findings);
+        running::compare(run, &ranking, &mut findings);
     }
     let tried =
         if request.tries { Some(trying::first(&ranking, &found, &path, cancel)?) } else { None };

@@ -1,8 +1,8 @@
 //! How fast large files are read: as they are now, with more read ahead, and with many requests.
 //!
 //! A larger read-ahead is tried without setting it: two direct reads of its size are under way,
-//! which is what the kernel has in the steady state (two windows). On a disk of 5.5 ms and
-//! 200 MB/s both gave the same with 128 KiB, 512 KiB, 2 MiB and 8 MiB (46, 180, 200, 198 MB/s).
+//! which is what the kernel has in the steady state (two windows). `takeup diagnose --try` measures
+//! both (docs/diagnose.md).
 
 use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -172,6 +172,10 @@ impl Trial {
         let block = reading.block_bytes as u64;
         let length = wanted.clamp(least, TRIAL_BYTES_MAX.max(least)).next_multiple_of(block);
         let Some((path, range)) = places.take(length) else { return };
+        // Two at once are not to be had of a file that is too small for two.
+        if reading.cache == Cache::Direct && range.end - range.start < 2 * block {
+            return;
+        }
         let Some(file) = open(&path, reading.cache) else {
             if reading.cache == Cache::Direct {
                 places.no_direct =
@@ -266,9 +270,9 @@ impl Places {
             self.done[0] = length;
             return Some(self.cold(0, 0..length));
         }
-        let (path, bytes) = self.files.first()?.clone();
+        let bytes = self.files.first()?.1;
         self.done[0] = bytes;
-        Some((path, 0..bytes))
+        Some(self.cold(0, 0..bytes))
     }
 
     /// Drops what the cache holds of a part: it would not be read from the disk.
@@ -307,5 +311,30 @@ impl Places {
             at += 4 * buffer.len() as u64;
         }
         drop_cached(file, range.start, range.end - range.start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that is smaller than a trial was read from memory, where it had just been written,
+    /// and windows larger than the file looked like a file system without direct reads.
+    #[test]
+    fn files_smaller_than_a_trial_are_dropped_from_memory_and_no_window_is_claimed() {
+        let folder = tempfile::tempdir_in(".").unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![7; 3 << 20]).unwrap();
+        std::fs::File::open(&path).unwrap().sync_all().unwrap();
+        let mut places = Places::of(&[(path.clone(), 3 << 20)]);
+        let (_, range) = places.take(TRIAL_BYTES_MIN).unwrap();
+        assert_eq!(range, 0..3 << 20);
+        assert_eq!(places.seen_bytes, 3 << 20, "what was cached of it is known");
+        let paths = [folder.path().to_owned()];
+        let cancel = Cancel::new();
+        let found = super::super::look(&paths, 10240, Duration::from_secs(1), &cancel).unwrap();
+        let windows = &found.stream.unwrap().windows;
+        assert!(windows.iter().all(|window| 2 * window.bytes <= 3 << 20), "{windows:?}");
+        assert!(!found.unknown.iter().any(|it| it.contains("failed")), "{:?}", found.unknown);
     }
 }

@@ -68,12 +68,12 @@ impl Tree {
         }
         self.large_files += 1;
         self.large_bytes += bytes;
-        let least = self.large.iter().map(|it| it.1).min().unwrap_or(0);
         if self.large.len() < LARGE_KEPT {
             self.large.push((path(), bytes));
-        } else if bytes > least {
-            self.large.retain(|it| it.1 > least);
-            self.large.push((path(), bytes));
+        } else if let Some(least) = self.large.iter_mut().min_by_key(|it| it.1)
+            && bytes > least.1
+        {
+            *least = (path(), bytes);
         }
     }
 }
@@ -267,6 +267,17 @@ mod tests {
         assert!(tree.small.iter().all(|folder| folder.len() == 3) && tree.small.len() == 48);
         let cut = walk(&paths, Duration::ZERO, &Cancel::new()).unwrap();
         assert!(!cut.is_whole);
+    }
+
+    #[test]
+    fn a_larger_file_takes_the_place_of_one_other() {
+        let mut tree = Tree::default();
+        let size = |at: usize| if at == LARGE_KEPT { 2 * LARGE_BYTES } else { LARGE_BYTES };
+        for at in 0..=LARGE_KEPT {
+            tree.add(size(at), || at.to_string().into(), &mut Vec::new());
+        }
+        assert_eq!(tree.large.len(), LARGE_KEPT);
+        assert_eq!(tree.large.iter().filter(|it| it.1 > LARGE_BYTES).count(), 1);
     }
 
     #[test]

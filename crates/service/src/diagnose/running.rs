@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use base::finding::{Certainty, Finding, Unit};
 use base::format::{percent, rate};
-use diagnosis::chain::Chain;
 use diagnosis::rank::Ranking;
 use diagnosis::rules;
 use diagnosis::source::Found;
@@ -88,12 +87,7 @@ pub(super) fn leave_out(run: &PipelineRunAnswer, found: &mut Found) {
 }
 
 /// What the run says beside the chain: its rate, and its own limit where they differ.
-pub(super) fn compare(
-    run: &PipelineRunAnswer,
-    chain: &Chain,
-    ranking: &Ranking,
-    findings: &mut Vec<Finding>,
-) {
+pub(super) fn compare(run: &PipelineRunAnswer, ranking: &Ranking, findings: &mut Vec<Finding>) {
     let named = |what: String| Finding::new(&rules::PROGRAM, Certainty::Measured, what);
     let forecast = ranking.now.bytes;
     let moved = run.stages.iter().find_map(|stage| stage.bytes_in.or(stage.bytes_out));
@@ -122,5 +116,4 @@ pub(super) fn compare(
     if let Some(own) = own {
         findings.insert(1, own);
     }
-    let _ = chain;
 }
