@@ -148,7 +148,8 @@ fn question(request: &VolumeRequest) -> String {
     let (wanted, answers) = match &request.purpose {
         VolumePurpose::Write { set, volume } => {
             let set = short(set);
-            let wanted = format!("another medium into {device}, for volume {volume} of set {set}");
+            let a = if *volume == 1 { "a" } else { "another" };
+            let wanted = format!("{a} medium into {device}, for volume {volume} of set {set}");
             (wanted, "q gives up")
         }
         VolumePurpose::Read { set, volume, medium, name } => {

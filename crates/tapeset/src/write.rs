@@ -3,6 +3,7 @@
 //! `docs/format.md` ("On tape") describes the medium; `device::tape` knows what the drive's answers
 //! mean.
 
+mod another;
 mod begin;
 mod early;
 mod end;

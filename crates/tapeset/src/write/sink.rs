@@ -23,16 +23,16 @@ use flow::sink::Sink;
 use model::tape::generation::Generation;
 
 use super::TapeDestination;
-use super::begin::open_volume;
+use super::another::{FirstVolume, Wanted, another_volume, first_volume};
 use super::early::{self, Cut, FullMedium};
 use super::error::{Safe, TapeSetError};
 use super::left::IndexCopy;
 use super::passing::{Stream, start_of};
 use super::plan::{SetIdentity, SetPlan};
 use super::report::TapeReport;
-use super::unfit::{Unfit, UsedMedium};
+use super::unfit::UsedMedium;
 use super::volume::Volume;
-use crate::change::{CHANGE_ATTEMPTS_MAX, ChangeError, Refused, VolumePurpose, VolumeRequest};
+use crate::change::ChangeError;
 use crate::directory;
 use crate::options::{self, Compressed, DrivePace, segment_bytes};
 use crate::read::{LabelledFile, Spot};
@@ -82,8 +82,8 @@ impl<'a> TapeSink<'a> {
     /// Checks the medium in the drive and makes it ready for the set.
     ///
     /// # Errors
-    /// When the medium may not be written to, or the drive does not accept blocks of this size.
-    /// Nothing was written then.
+    /// When the medium may not be written to, the drive does not accept blocks of this size, or it
+    /// is empty and nobody puts a medium in. Nothing was written then.
     pub fn begin(
         target: &'a TapeDestination,
         monitor: &'a dyn Monitor,
@@ -92,18 +92,14 @@ impl<'a> TapeSink<'a> {
         let begun = Instant::now();
         let SetPlan { block_bytes, compression, .. } = plan;
         let device = target.drive.name().to_owned();
-        let mut volume = match open_volume(target, monitor, &plan, &[], 1) {
-            Ok(volume) => volume,
-            Err(Unfit::Failed(error)) => return Err(error),
-            Err(Unfit::Refused(refused)) => return Err(TapeSetError::Refused { device, refused }),
-        };
+        let identity = plan.identity.map_or_else(outside_of_chains, Ok)?;
+        let set = identity.set;
+        let FirstVolume { mut volume, change_seconds } = first_volume(target, monitor, &plan, set)?;
         let generation =
             volume.tape.status().ok().and_then(|status| Generation::of_density(status.density));
         // Makers stream at different speeds; without a known maker the table's speed counts.
         let product = volume.tape.inquiry().map(|names| names.product).unwrap_or_default();
         let generation = generation.map(|known| known.in_drive(&product));
-        let identity = plan.identity.map_or_else(outside_of_chains, Ok)?;
-        let set = identity.set;
         let pace = target.options.pace.or_else(|| generation.map(DrivePace::from));
         let segment_bytes = target
             .options
@@ -117,7 +113,8 @@ impl<'a> TapeSink<'a> {
             generation,
             block_bytes: block_bytes as u64,
             file_number: volume.file_number,
-            ready_seconds: begun.elapsed().as_secs_f64(),
+            ready_seconds: begun.elapsed().as_secs_f64() - change_seconds,
+            change_seconds,
             label_seconds: volume.label_seconds,
             ..TapeReport::default()
         };
@@ -377,39 +374,11 @@ impl<'a> TapeSink<'a> {
 
     fn change_volume(&mut self) -> Result<(), TapeSetError> {
         let number = self.used.iter().filter_map(|used| used.volume).next_back().unwrap_or(0) + 1;
-        let device = self.target.drive.name().to_owned();
-        let mut refused = None;
-        for attempt in 1..=CHANGE_ATTEMPTS_MAX {
-            let request = VolumeRequest {
-                device: device.clone(),
-                purpose: VolumePurpose::Write { set: self.identity.set, volume: number },
-                refused: refused.take(),
-                attempt,
-            };
-            lock(&self.target.changer).change(&request).map_err(|source| TapeSetError::Change {
-                device: device.clone(),
-                volume: number,
-                source,
-            })?;
-            match open_volume(self.target, self.monitor, &self.plan, &self.used, number) {
-                Ok(volume) => {
-                    self.safe.volumes = number;
-                    self.volume = Some(volume);
-                    return Ok(());
-                }
-                Err(Unfit::Refused(why)) => refused = Some(why),
-                Err(Unfit::Failed(
-                    error @ (TapeSetError::Open(_)
-                    | TapeSetError::Tape(_)
-                    | TapeSetError::Exchanged { .. }),
-                )) => {
-                    refused = Some(Refused::Unreadable { text: error.to_string() });
-                }
-                Err(Unfit::Failed(error)) => return Err(error),
-            }
-        }
-        let last = refused.unwrap_or(Refused::NoMedium);
-        Err(TapeSetError::NoVolume { device, volume: number, attempts: CHANGE_ATTEMPTS_MAX, last })
+        let wanted = Wanted { set: self.identity.set, number, used: &self.used };
+        let volume = another_volume(self.target, self.monitor, &self.plan, &wanted, None)?;
+        self.safe.volumes = number;
+        self.volume = Some(volume);
+        Ok(())
     }
 
     /// Closes the drive and keeps its counts.

@@ -8,9 +8,11 @@ use device::tape::{Access, BlockMode, Filemark, TapeDrive};
 use device::target::Existing;
 use flow::cancel::Cancel;
 use flow::run::StageKind;
-use runs::backup::{BackupOptions, backup};
+use runs::backup::{BackupError, BackupOptions, backup};
 use sim::tape::{Cartridge, Library, VirtualDrive};
-use tapeset::{ChangeError, Refused, TapeOptions, VolumeChanger, VolumeRequest};
+use tapeset::{
+    ChangeError, Refused, TapeOptions, TapeSetError, VolumeChanger, VolumePurpose, VolumeRequest,
+};
 
 use super::media::check_set;
 use super::{
@@ -76,6 +78,41 @@ fn the_same_medium_is_refused_as_the_next_volume() {
     assert_eq!(*told.lock().unwrap(), expected);
     let set = check_set(library.cartridges(), set_id(&report), Compression::None);
     assert_restores(&set, tree.path());
+}
+
+/// An empty drive is filled as a full one is changed. A medium that somebody chose is not.
+#[test]
+fn the_first_medium_is_asked_for_where_the_drive_is_empty() {
+    let tree = tree(5, 20, 60_000);
+    let options = tape_options(tree.path(), 4096, Compression::None);
+    let rack = |cartridges: Vec<Cartridge>| {
+        let drive = VirtualDrive::new("/dev/nst0", Default::default());
+        Library::new(drive, cartridges)
+    };
+    let used = foreign();
+    let before = used.objects().unwrap();
+    let racked = rack(vec![used.clone(), Cartridge::of_capacity(64 << 20)]);
+    let written = write_well(&options, &TapeOptions::default(), &racked);
+    let asked: Vec<_> = written.requests.iter().map(|asked| asked.refused.clone()).collect();
+    assert_eq!(asked, [Some(Refused::NoMedium), Some(Refused::Foreign)]);
+    let volumes: Vec<_> = written.requests.iter().map(|asked| asked.purpose).collect();
+    let set = set_id(&written.report);
+    assert!(volumes.iter().all(|it| *it == VolumePurpose::Write { set, volume: 1 }), "{volumes:?}");
+    assert_eq!(used.objects().unwrap(), before);
+    assert_restores(&check_set(racked.cartridges(), set, Compression::None), tree.path());
+
+    // Nobody has one.
+    let (result, requests) = write(&options, &TapeOptions::default(), &rack(Vec::new()));
+    let BackupError::Tape(error) = result.unwrap_err() else { panic!("another error") };
+    assert!(matches!(error, TapeSetError::Change { volume: 1, .. }), "{error}");
+    assert_eq!(requests.len(), 1);
+
+    // A medium that is there is no question.
+    let chosen = rack(vec![foreign(), Cartridge::of_capacity(64 << 20)]);
+    assert!(chosen.load(0));
+    let (result, requests) = write(&options, &TapeOptions::default(), &chosen);
+    assert!(result.is_err());
+    assert!(requests.is_empty());
 }
 
 fn foreign() -> Cartridge {

@@ -1,0 +1,94 @@
+//! Another medium: the next one of a set, or the first where the drive is empty.
+
+use std::time::Instant;
+
+use base::failures::lock;
+use flow::monitor::{Monitor, Pause};
+
+use super::TapeDestination;
+use super::begin::open_volume;
+use super::error::TapeSetError;
+use super::plan::SetPlan;
+use super::unfit::{Unfit, UsedMedium};
+use super::volume::Volume;
+use crate::change::{CHANGE_ATTEMPTS_MAX, Refused, VolumePurpose, VolumeRequest};
+
+/// The volume that a set needs.
+pub(super) struct Wanted<'a> {
+    pub(super) set: [u8; 16],
+    /// Number of the volume, from 1.
+    pub(super) number: u32,
+    /// The media that the set has used.
+    pub(super) used: &'a [UsedMedium],
+}
+
+/// The first volume, and the seconds until somebody had put it in.
+pub(super) struct FirstVolume {
+    pub(super) volume: Volume,
+    pub(super) change_seconds: f64,
+}
+
+/// Opens the first volume of a set. An empty drive is filled by whoever changes media. A medium
+/// that is there and may not be written to ends the run: somebody chose it.
+pub(super) fn first_volume(
+    target: &TapeDestination,
+    monitor: &dyn Monitor,
+    plan: &SetPlan,
+    set: [u8; 16],
+) -> Result<FirstVolume, TapeSetError> {
+    let refused = match open_volume(target, monitor, plan, &[], 1) {
+        Ok(volume) => return Ok(FirstVolume { volume, change_seconds: 0.0 }),
+        Err(Unfit::Failed(error)) => return Err(error),
+        Err(Unfit::Refused(refused)) => refused,
+    };
+    if refused != Refused::NoMedium || lock(&target.changer).is_nobody() {
+        let device = target.drive.name().to_owned();
+        return Err(TapeSetError::Refused { device, refused });
+    }
+    let begun = Instant::now();
+    monitor.pause(Some(Pause::Changing));
+    let wanted = Wanted { set, number: 1, used: &[] };
+    let volume = another_volume(target, monitor, plan, &wanted, Some(refused));
+    monitor.pause(None);
+    Ok(FirstVolume { volume: volume?, change_seconds: begun.elapsed().as_secs_f64() })
+}
+
+/// Asks for a volume until one is in the drive that may be written to.
+pub(super) fn another_volume(
+    target: &TapeDestination,
+    monitor: &dyn Monitor,
+    plan: &SetPlan,
+    wanted: &Wanted<'_>,
+    mut refused: Option<Refused>,
+) -> Result<Volume, TapeSetError> {
+    let device = target.drive.name().to_owned();
+    let volume = wanted.number;
+    for attempt in 1..=CHANGE_ATTEMPTS_MAX {
+        let request = VolumeRequest {
+            device: device.clone(),
+            purpose: VolumePurpose::Write { set: wanted.set, volume },
+            refused: refused.take(),
+            attempt,
+        };
+        let changed = lock(&target.changer).change(&request);
+        changed.map_err(|source| TapeSetError::Change {
+            device: device.clone(),
+            volume,
+            source,
+        })?;
+        match open_volume(target, monitor, plan, wanted.used, volume) {
+            Ok(volume) => return Ok(volume),
+            Err(Unfit::Refused(why)) => refused = Some(why),
+            Err(Unfit::Failed(
+                error @ (TapeSetError::Open(_)
+                | TapeSetError::Tape(_)
+                | TapeSetError::Exchanged { .. }),
+            )) => {
+                refused = Some(Refused::Unreadable { text: error.to_string() });
+            }
+            Err(Unfit::Failed(error)) => return Err(error),
+        }
+    }
+    let last = refused.unwrap_or(Refused::NoMedium);
+    Err(TapeSetError::NoVolume { device, volume, attempts: CHANGE_ATTEMPTS_MAX, last })
+}
