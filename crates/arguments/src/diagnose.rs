@@ -1,6 +1,7 @@
 //! The arguments of `takeup diagnose`.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -125,7 +126,7 @@ fn subject(words: &[OsString]) -> Result<DiagnoseSubject, Failure> {
             let hint = "put the whole line in quotes, and nothing behind it";
             Err(Failure::of("a line is one word in quotes", Some(hint)))
         }
-        [first, _, ..] if !is_path(first) && !first.to_string_lossy().contains('/') => {
+        [first, _, ..] if !is_path(first) && is_program(first) => {
             let words: Result<Vec<String>, Failure> = words.iter().map(text).collect();
             let quoted: Vec<String> =
                 words?.iter().map(|word| crate::explain::quoted(word)).collect();
@@ -138,6 +139,13 @@ fn subject(words: &[OsString]) -> Result<DiagnoseSubject, Failure> {
         }),
         [] => Err(Failure::of("nothing to look at", Some("name a path or a line"))),
     }
+}
+
+/// Whether the shell would find a program of this name.
+fn is_program(name: &OsString) -> bool {
+    let is_name = !name.as_bytes().contains(&b'/');
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    is_name && std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
 fn text(word: &OsString) -> Result<String, Failure> {
@@ -165,6 +173,8 @@ mod tests {
         let line = |text: &str| DiagnoseSubject::Line(text.to_owned());
         assert_eq!(of(&["tar cf - /srv | gzip"]), line("tar cf - /srv | gzip"));
         assert_eq!(of(&["tar", "cf", "/dev/nst0", "/a b"]), line("tar cf /dev/nst0 '/a b'"));
+        // A folder that was mistyped is no program.
+        assert_eq!(of(&["nosuch", "/dev/nst0"]), backup(&["nosuch"], Some("/dev/nst0")));
         let words: Vec<OsString> = ["tar cf - /srv", "x"].iter().map(OsString::from).collect();
         assert!(subject(&words).is_err());
     }
