@@ -341,7 +341,7 @@ fn media_that_cannot_be_written_are_refused() {
         TapeSetError::Refused { device: "/dev/nst0".into(), refused: Refused::WriteProtected };
     assert_eq!(error.to_string(), refused.to_string());
     library.drive().eject();
-    let (error, _) = fails(&options, &tape, &library);
+    let (error, _) = fails(&options, &tape, &Library::new(library.drive().clone(), []));
     assert!(error.to_string().contains("no medium"), "{error}");
 }
 

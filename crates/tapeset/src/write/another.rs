@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use base::failures::lock;
+use base::failures::{lock, with_causes};
 use flow::monitor::{Monitor, Pause};
 
 use super::TapeDestination;
@@ -67,15 +67,13 @@ pub(super) fn another_volume(
         let request = VolumeRequest {
             device: device.clone(),
             purpose: VolumePurpose::Write { set: wanted.set, volume },
-            refused: refused.take(),
+            refused: refused.clone(),
             attempt,
         };
         let changed = lock(&target.changer).change(&request);
-        changed.map_err(|source| TapeSetError::Change {
-            device: device.clone(),
-            volume,
-            source,
-        })?;
+        if let Err(source) = changed {
+            return Err(TapeSetError::Change { device, volume, last: refused, source });
+        }
         match open_volume(target, monitor, plan, wanted.used, volume) {
             Ok(volume) => return Ok(volume),
             Err(Unfit::Refused(why)) => refused = Some(why),
@@ -84,7 +82,7 @@ pub(super) fn another_volume(
                 | TapeSetError::Tape(_)
                 | TapeSetError::Exchanged { .. }),
             )) => {
-                refused = Some(Refused::Unreadable { text: error.to_string() });
+                refused = Some(Refused::Unreadable { text: with_causes(&error) });
             }
             Err(Unfit::Failed(error)) => return Err(error),
         }

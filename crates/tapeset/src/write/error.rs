@@ -40,10 +40,12 @@ pub enum TapeSetError {
     #[error(transparent)]
     Compression(#[from] CompressionError),
     /// There is no other volume.
-    #[error("the set needs volume {volume} in {device}")]
+    #[error("the set needs volume {volume} in {device}{}", and(last.as_ref()))]
     Change {
         device: String,
         volume: u32,
+        /// Why the one before was refused.
+        last: Option<Refused>,
         /// Why there is none.
         source: ChangeError,
     },
@@ -80,6 +82,11 @@ pub enum TapeSetError {
     /// The run was stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+/// What is wrong with the last medium, behind what is needed.
+fn and(last: Option<&Refused>) -> String {
+    last.map(|last| format!(", and {last}")).unwrap_or_default()
 }
 
 /// What is on the media when a run ends early.

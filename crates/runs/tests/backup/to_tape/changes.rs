@@ -101,7 +101,22 @@ fn the_first_medium_is_asked_for_where_the_drive_is_empty() {
     assert_eq!(used.objects().unwrap(), before);
     assert_restores(&check_set(racked.cartridges(), set, Compression::None), tree.path());
 
-    // Nobody has one.
+    // Nobody is there, or nobody has one.
+    struct Nobody;
+    impl VolumeChanger for Nobody {
+        fn change(&mut self, _: &VolumeRequest) -> Result<(), ChangeError> {
+            Err(ChangeError::NobodyToAsk)
+        }
+
+        fn is_nobody(&self) -> bool {
+            true
+        }
+    }
+    let drive = rack(Vec::new()).drive().clone();
+    let alone = on_tape(&options, &TapeOptions::default(), drive, Nobody);
+    let result = backup(&alone, &Recorder::default(), &Cancel::new());
+    let BackupError::Tape(error) = result.unwrap_err() else { panic!("another error") };
+    assert!(matches!(error, TapeSetError::Refused { refused: Refused::NoMedium, .. }), "{error}");
     let (result, requests) = write(&options, &TapeOptions::default(), &rack(Vec::new()));
     let BackupError::Tape(error) = result.unwrap_err() else { panic!("another error") };
     assert!(matches!(error, TapeSetError::Change { volume: 1, .. }), "{error}");

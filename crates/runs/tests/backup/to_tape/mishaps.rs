@@ -160,6 +160,14 @@ struct Situation {
     chip: Mutex<CartridgeMemory>,
     /// How much of the set there must be.
     extent: Extent,
+    drive: DriveState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DriveState {
+    /// With the first medium.
+    Loaded,
+    Empty,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -219,14 +227,17 @@ impl Situation {
         let (options, tape) = small_set(tree.path());
         let options = BackupOptions { ring_bytes: 256 << 10, ..options };
         let tape = TapeOptions { segment_bytes: Some(24 << 10), ..tape };
-        let extent = Extent::Whole;
-        Situation { name, media, options, tape, tree, noted: None, chip: Mutex::default(), extent }
+        let (extent, drive) = (Extent::Whole, DriveState::Loaded);
+        let chip = Mutex::default();
+        Situation { name, media, options, tape, tree, noted: None, chip, extent, drive }
     }
 
     fn library(&self) -> Library {
         let copies = self.media.iter().map(|medium| medium.duplicate().unwrap());
         let library = Library::new(VirtualDrive::new("/dev/nst0", Default::default()), copies);
-        assert!(library.load(0));
+        if self.drive == DriveState::Loaded {
+            assert!(library.load(0));
+        }
         *self.chip.lock().unwrap() = library.cartridges()[0].memory();
         library
     }
@@ -280,6 +291,10 @@ fn situations(own: &Cartridge) -> Vec<Situation> {
     let mut fixed = Situation::new("fixed", small(), vec![own.duplicate().unwrap()]);
     fixed.tape.layout = tapeset::BlockLayout::Fixed;
     situations.push(fixed);
+    let media = vec![own.duplicate().unwrap(), blank(64 << 20)];
+    let mut asked = Situation::new("asked for", small(), media);
+    asked.drive = DriveState::Empty;
+    situations.push(asked);
     situations.push(ending_early());
     situations
 }
