@@ -8,11 +8,17 @@ mod buffers;
 mod calls;
 mod devices;
 mod jobs;
+mod programs;
+mod reports;
 mod summaries;
+mod tape_tests;
+mod tapes;
+
+use std::borrow::Cow;
 
 use base::finding::Finding;
 
-use crate::piece::{Command, Piece, What};
+use crate::piece::{Command, Piece, ProgramTimed, What};
 
 /// Something that the text shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +46,7 @@ pub struct Conclusions {
 
 /// Draws all conclusions.
 pub fn conclude(pieces: &[Piece]) -> Conclusions {
+    let pieces = &unfolded(pieces)[..];
     let mut found = Conclusions::default();
     blocks::conclude(pieces, &mut found);
     buffers::conclude(pieces, &mut found);
@@ -47,9 +54,34 @@ pub fn conclude(pieces: &[Piece]) -> Conclusions {
     jobs::conclude(pieces, &with_device, &mut found);
     calls::conclude(pieces, &mut found);
     summaries::conclude(pieces, &mut found);
+    tapes::conclude(pieces, &mut found);
+    tape_tests::conclude(pieces, &mut found);
+    programs::conclude(pieces, &mut found);
+    reports::conclude(pieces, &mut found);
     found.missing.sort();
     found.missing.dedup();
     found
+}
+
+/// The pieces of documents, each as if it were text. A document is a table of its own.
+fn unfolded(pieces: &[Piece]) -> Cow<'_, [Piece]> {
+    let is_document = |piece: &Piece| matches!(piece.what, What::Document { .. });
+    if !pieces.iter().any(is_document) {
+        return Cow::Borrowed(pieces);
+    }
+    let mut all = Vec::new();
+    for piece in pieces {
+        let What::Document { pieces: inner, .. } = &piece.what else {
+            all.push(piece.clone());
+            continue;
+        };
+        all.extend(inner.iter().enumerate().map(|(at, what)| Piece {
+            after_text: at == 0,
+            what: what.clone(),
+            ..*piece
+        }));
+    }
+    Cow::Owned(all)
 }
 
 impl Conclusions {
@@ -99,7 +131,7 @@ fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
                 // Two programs may tell of the same drive.
                 drive += usize::from(std::mem::take(&mut has_run));
             }
-            What::Copied(_) | What::Timed(_) => {
+            What::Copied(_) | What::Timed(_) | What::ProgramTimed(_) => {
                 let of_command = open.filter(|(_, it)| it.quoted == piece.quoted);
                 let Some((command, from)) = of_command else { continue };
                 let result = result_of(command, drive, span([from.lines, piece.lines]), piece);
@@ -120,7 +152,7 @@ fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
 fn result_of<'a>(command: &'a Command, drive: usize, lines: (u32, u32), piece: &Piece) -> Run<'a> {
     let (seconds, bytes, processor_seconds) = match &piece.what {
         What::Copied(copied) => (copied.seconds, Some(copied.bytes), None),
-        What::Timed(timed) => {
+        What::Timed(timed) | What::ProgramTimed(ProgramTimed { timed, .. }) => {
             (timed.elapsed, None, timed.user.zip(timed.system).map(|(a, b)| a + b))
         }
         _ => (0.0, None, None),

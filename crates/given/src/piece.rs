@@ -21,6 +21,8 @@ pub enum What {
     Copied(Copied),
     /// What `time` printed.
     Timed(Timed),
+    /// What `time` of zsh printed of one program of a pipeline.
+    ProgramTimed(ProgramTimed),
     /// The columns of `iostat -x`, which begin a table.
     Columns,
     /// A row of `iostat -x`.
@@ -53,6 +55,20 @@ pub enum What {
     Setting(Setting),
     /// A line of a backup program's summary.
     Summary(SummaryLine),
+    /// What a tape drive says of itself.
+    TapeStatus(TapeStatus),
+    /// A line of `btape speed`.
+    TapeTest(TapeTest),
+    /// What a program says that it moved: its last line.
+    Moved(Moved),
+    /// A row of `sar -d`.
+    DiskReport(DiskReport),
+    /// A line of a job report of Bacula or Bareos.
+    JobReport(JobReport),
+    /// A row of `lsblk`.
+    Layer(Layer),
+    /// Output of one program for other programs, with the pieces that its text has.
+    Document { program: Program, pieces: Vec<What> },
     /// Known, and of no use here.
     Passed,
 }
@@ -63,7 +79,7 @@ impl What {
         match self {
             What::Command(_) => "a command",
             What::Copied(_) => "dd",
-            What::Timed(_) => "time",
+            What::Timed(_) | What::ProgramTimed(_) => "time",
             What::Columns | What::Device(_) => "iostat -x",
             What::Section { .. } | What::JobValue(_) => "a job file of fio",
             What::Job(_) => "a job of fio",
@@ -72,6 +88,14 @@ impl What {
             What::BlockLimits { .. } => "limits of a tape drive",
             What::Setting(_) => "a setting",
             What::Summary(_) => "a backup's summary",
+            What::TapeStatus(_) => "status of a tape drive",
+            What::TapeTest(_) => "btape speed",
+            What::Moved(moved) => moved.mover.name(),
+            What::DiskReport(_) => "sar -d",
+            What::JobReport(_) => "a job report",
+            What::Layer(_) => "lsblk",
+            What::Document { program: Program::Iostat, .. } => "iostat -o JSON",
+            What::Document { program: Program::Fio, .. } => "fio --output-format",
             What::Passed => "passed over",
         }
     }
@@ -102,6 +126,13 @@ pub struct Timed {
     /// Processor time in the program, and in the kernel for it.
     pub user: Option<f64>,
     pub system: Option<f64>,
+}
+
+/// Times of a program, and how it was called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramTimed {
+    pub line: String,
+    pub timed: Timed,
 }
 
 /// Requests of a device in an interval of `iostat`.
@@ -215,4 +246,169 @@ pub enum SummaryLine {
         /// The same if the unit counts in powers of 1024.
         binary_bytes_per_second: f64,
     },
+}
+
+/// A program that prints JSON, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    Iostat,
+    Fio,
+}
+
+/// A line of `mt status`, `tapeinfo` or `sg_logs`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TapeStatus {
+    /// The first line.
+    Drive,
+    /// -1 where the driver does not know it.
+    Position {
+        file: i64,
+        block: i64,
+    },
+    Mode {
+        /// 0: each write is a block of its own size.
+        block_bytes: u32,
+        /// MODE SENSE's code of the medium; 0 without one.
+        density: u8,
+    },
+    /// Errors that the drive recovered from, since the last `mt status`.
+    SoftErrors(u64),
+    /// `mt_gstat` of the kernel.
+    Bits(u32),
+    /// As in `Mode`, without the density.
+    BlockSize(u32),
+    /// As in `Mode`, without the size of a block.
+    Density(u8),
+    Buffer(Switch),
+    Compression(Switch),
+    /// Bytes from the host for each byte that was written to the tape.
+    WriteRatio(f64),
+    /// A flag of TapeAlert that is set.
+    Alert(String),
+}
+
+/// Whether a drive does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+/// The data that `btape speed` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TestData {
+    Zeros,
+    Random,
+}
+
+/// How `btape speed` writes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// The data alone.
+    Raw,
+    /// In the block format of Bacula.
+    Blocks,
+}
+
+/// A line of `btape speed`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TapeTest {
+    /// The device that it writes to.
+    Drive(String),
+    Data(TestData),
+    Begin {
+        files: u64,
+        /// Rounded to three decimals of the unit that was printed, as all sizes here.
+        file_bytes: f64,
+        block_bytes: u64,
+        framing: Framing,
+    },
+    File {
+        bytes: f64,
+        bytes_per_second: f64,
+    },
+    Total {
+        bytes: f64,
+        bytes_per_second: f64,
+    },
+}
+
+/// A program that says at its end what it moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mover {
+    Tar,
+    Pv,
+    Restic,
+    Rsync,
+}
+
+impl Mover {
+    /// As its output is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mover::Tar => "tar --totals",
+            Mover::Pv => "pv",
+            Mover::Restic => "restic",
+            Mover::Rsync => "rsync",
+        }
+    }
+}
+
+/// What a program moved. Sizes and rates are as printed: rounded, but for the bytes of tar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moved {
+    pub mover: Mover,
+    pub bytes: f64,
+    pub seconds: Option<f64>,
+    pub bytes_per_second: Option<f64>,
+}
+
+/// A device in an interval of `sar -d`, which counts reads and writes together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskReport {
+    pub device: String,
+    pub requests_per_second: f64,
+    pub read_bytes_per_second: f64,
+    pub written_bytes_per_second: f64,
+    /// Mean size of a request.
+    pub request_bytes: f64,
+    /// Mean number in flight and waiting.
+    pub in_flight: f64,
+    /// Share of the time in which there was any, in per cent.
+    pub busy_percent: f64,
+    pub interval: Interval,
+}
+
+/// The time that a row is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    One,
+    /// All intervals of the report.
+    Average,
+}
+
+/// A line of a job report of Bacula or Bareos.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum JobReport {
+    Elapsed(f64),
+    /// What the file daemon sent.
+    ClientBytes(u64),
+    /// What the storage daemon wrote.
+    StoredBytes(u64),
+    Rate(f64),
+    /// The file daemon compresses: the share that this saves.
+    Compressed(f64),
+    Uncompressed,
+}
+
+/// A device of `lsblk`, and how deep it stands below a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    pub name: String,
+    /// 0: nothing lies below it.
+    pub depth: u32,
+    /// `disk`, `part`, `lvm`, `crypt`, `raid1`, `rom`, `loop`.
+    pub kind: String,
+    /// Where it is mounted; empty where it is not, or the column was not printed.
+    pub mounted_at: String,
 }

@@ -3,17 +3,25 @@
 //! Each reader looks at one line. If that begins like its own and is not whole, it gets the next
 //! lines, too: mail programs wrap. What stays incomplete is refused with its line.
 
+mod btape;
 mod calls;
 mod clock;
 mod command;
+mod document;
 mod fio;
 mod iostat;
+mod job_report;
+mod layers;
+mod moved;
 mod number;
 mod queue;
+mod sar;
 mod sizes;
 mod summary;
+mod tape_log;
+mod tape_status;
 
-use crate::piece::{Command, Piece, What};
+use crate::piece::{Command, JobReport, Piece, What};
 
 /// Longest text that is read.
 pub const TEXT_BYTES_MAX: usize = 16 << 20;
@@ -64,16 +72,22 @@ impl Met {
 #[derive(Clone, Debug, Default)]
 struct Before {
     columns: Option<iostat::Columns>,
+    sar: Option<sar::Columns>,
+    layers: Option<layers::Columns>,
     /// A queue setting that was asked for and comes in the next line.
     asked: Option<(String, String)>,
     /// The machine of the last prompt.
     machine: String,
     /// The text is in a file of jobs.
     in_job_file: bool,
+    /// The text is in a list of flags of TapeAlert.
+    in_alerts: bool,
     /// The line before was the head of numbers of the processors.
     processors: bool,
     /// Lines that are not known came since the last piece.
     has_text: bool,
+    /// Bytes in which ends of documents were looked for.
+    searched_bytes: usize,
 }
 
 /// A line as it was printed.
@@ -90,10 +104,15 @@ pub fn read(text: &str) -> Read {
     let mut at = 0;
     while at < lines.len() {
         if lines[at].text.trim().is_empty() {
+            // The next table of sar has its own columns.
+            before.sar = None;
             at += 1;
             continue;
         }
-        at += read.one(&lines[at..], at, &mut before);
+        at += match document::at(&lines[at..], &mut before) {
+            Some(found) => read.document(found, &lines[at], at, &mut before),
+            None => read.one(&lines[at..], at, &mut before),
+        };
     }
     if !text.ends_with('\n') {
         read.doubt_the_end(&lines);
@@ -106,14 +125,41 @@ impl Read {
     fn doubt_the_end(&mut self, lines: &[Line]) {
         let last = u32::try_from(lines.len()).unwrap_or(u32::MAX);
         let ends_in_digit =
-            lines.last().is_some_and(|it| it.text.ends_with(|it: char| it.is_numeric()));
-        let is_doubtful = |piece: &mut Piece| {
-            piece.lines.1 == last && (ends_in_digit || matches!(piece.what, What::JobValue(_)))
+            lines.last().is_some_and(|it| it.text.ends_with(|it: char| is_of_number(it)));
+        let may_go_on = |what: &What| {
+            let is_name = matches!(what, What::JobValue(_) | What::DiskReport(_) | What::Layer(_));
+            let is_time = matches!(what, What::JobReport(JobReport::Elapsed(_)));
+            is_name || is_time || matches!(what, What::Setting(_))
         };
+        let is_doubtful =
+            |piece: &mut Piece| piece.lines.1 == last && (ends_in_digit || may_go_on(&piece.what));
         if self.pieces.pop_if(is_doubtful).is_some() {
             let why = "the text ends in this value, which may be cut: end it with a new line";
             self.refused.push(Refused { line: last, why: why.to_owned() });
         }
+    }
+
+    /// Takes a document; how many lines it has.
+    fn document(
+        &mut self,
+        found: document::Found,
+        first: &Line,
+        at: usize,
+        before: &mut Before,
+    ) -> usize {
+        let line_of = |at: usize| u32::try_from(at + 1).unwrap_or(u32::MAX);
+        match found.what {
+            Ok(what) => {
+                let lines = (line_of(at), line_of(at + found.lines - 1));
+                let after_text = std::mem::take(&mut before.has_text);
+                self.pieces.push(Piece { lines, quoted: first.quoted, after_text, what });
+            }
+            Err(why) => {
+                before.has_text = true;
+                self.refuse(line_of(at), why);
+            }
+        }
+        found.lines
     }
 
     /// Reads what begins at the first of these lines; how many it takes.
@@ -180,6 +226,10 @@ impl Read {
     }
 }
 
+fn is_of_number(letter: char) -> bool {
+    letter.is_numeric() || matches!(letter, '.' | ',' | ':')
+}
+
 /// Lines that are shorter were not cut at the edge of a screen.
 const CUT_COLUMNS_MIN: usize = 72;
 
@@ -194,6 +244,12 @@ fn is_cut(what: &What, line: &Line, next: &Line, before: &Before) -> bool {
         let is_rest = line.text.len() >= CUT_COLUMNS_MIN && !word.contains(':');
         let seems = is_option || is_value || (is_rest && begins_low(word));
         return seems && goes_on(next, line, before);
+    }
+    if matches!(what, What::JobReport(JobReport::Elapsed(_))) {
+        return begins_low(word) && goes_on(next, line, before);
+    }
+    if matches!(what, What::Layer(layer) if layer.mounted_at.is_empty()) {
+        return next.text.starts_with(['/', '[']) && goes_on(next, line, before);
     }
     let ends_in_value = matches!(what, What::Job(_) | What::Call(_));
     let is_long = line.text.len() >= CUT_COLUMNS_MIN;
@@ -215,15 +271,22 @@ fn goes_on(next: &Line, first: &Line, before: &Before) -> bool {
 
 /// What a line is. The first reader to whom it says something decides.
 fn recognised(text: &str, before: &mut Before) -> Met {
-    let readers: [fn(&str, &mut Before) -> Met; 8] = [
+    let readers: [fn(&str, &mut Before) -> Met; 15] = [
         fio::job_file,
         command::typed,
+        tape_status::line,
+        btape::speed,
+        sar::row,
+        layers::row,
         iostat::row,
         calls::call,
         sizes::copied,
         clock::timed,
         fio::printed,
         queue::value,
+        tape_log::line,
+        moved::totals,
+        job_report::line,
     ];
     for reader in readers {
         match reader(text, before) {

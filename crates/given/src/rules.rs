@@ -6,9 +6,10 @@ base::rules! {
 
     BLOCK_SIZE {
         id: "given.block-size",
-        looks_at: "runs of dd or tar with the same source and target, in blocks of several sizes",
+        looks_at: "runs of dd, tar or btape with the same data and target, in blocks of several \
+                   sizes",
         speaks_when: "there are two sizes or more; a size is enough if no other was 5 % faster",
-        source: "the times that dd and time printed",
+        source: "the times that dd and time printed, the rates of btape",
     }
     COMPRESSES {
         id: "given.compresses",
@@ -27,6 +28,12 @@ base::rules! {
         looks_at: "elapsed and processor time of a pipeline to /dev/null",
         speaks_when: "the processor was busy for 90 % of it or more",
         source: "the times that time printed",
+    }
+    PROGRAM_BUSY {
+        id: "given.program-busy",
+        looks_at: "elapsed and processor time of one program of a pipeline",
+        speaks_when: "it took 5 s or longer, and the processor was busy for 90 % of it or more",
+        source: "the times that zsh printed",
     }
     AS_MADE {
         id: "given.as-made",
@@ -86,5 +93,85 @@ base::rules! {
         speaks_when: "there is one size, and the rate differs from size divided by time by more \
                       than 5 %, in units of 1000 and of 1024",
         source: "the summary itself",
+    }    NO_TAPE {
+        id: "given.no-tape",
+        looks_at: "the status bits of a tape drive",
+        speaks_when: "DR_OPEN is set and ONLINE is not",
+        source: "mt status",
+    }
+    TAPE_UNBUFFERED {
+        id: "given.tape-unbuffered",
+        looks_at: "the status bits of a tape drive with a tape",
+        speaks_when: "IM_REP_EN is not set (st sets it for a drive that buffers writes), or \
+                      BufferedMode is no",
+        source: "mt status, tapeinfo",
+    }
+    FIXED_BLOCKS {
+        id: "given.fixed-blocks",
+        looks_at: "the block size that a tape drive is set to",
+        speaks_when: "it is not 0; a warning below 64 KiB",
+        source: "mt status, tapeinfo",
+    }
+    TAPE_CARE {
+        id: "given.tape-care",
+        looks_at: "status bits and recovered errors of a tape drive",
+        speaks_when: "it asks for cleaning, has recovered from errors, sets a flag of TapeAlert, \
+                      or its tape is write-protected",
+        source: "mt status, tapeinfo, sg_logs",
+    }
+    TAPE_COMPRESSION {
+        id: "given.tape-compression",
+        looks_at: "the compression of a tape drive, and what it brought",
+        speaks_when: "it is there",
+        source: "tapeinfo, sg_logs",
+    }
+    TAPE_SPEED {
+        id: "given.tape-speed",
+        looks_at: "the density code of a medium",
+        speaks_when: "a generation of LTO has it",
+        source: "mt status or tapeinfo, and the speeds in the table of docs/design/models.md",
+    }
+    BELOW_LOWEST {
+        id: "given.below-lowest",
+        looks_at: "the rate at which a drive was written to, and the lowest speed of its medium's \
+                   generation",
+        speaks_when: "it took 30 s or longer, and the rate is below that of all makers' drives",
+        source: "mt status or tapeinfo, and the times that dd and tar printed",
+    }
+    ZEROS {
+        id: "given.zeros",
+        looks_at: "rates of one drive with zeros and with random data, in blocks of one size",
+        speaks_when: "zeros are 1.5 times as fast or more, or differ by 10 % at most",
+        source: "btape speed",
+    }
+    AT_HIGHEST {
+        id: "given.at-highest",
+        looks_at: "the rate of random data, and the highest speed of the medium's generation",
+        speaks_when: "the rate is 90 % of it or more",
+        source: "btape speed, and mt status or tapeinfo of the same device",
+    }
+    DISK_REPORT {
+        id: "given.disk-report",
+        looks_at: "the busiest interval of each device",
+        speaks_when: "the device was busy for 5 % of it or more",
+        source: "sar -d",
+    }
+    MOVED {
+        id: "given.moved",
+        looks_at: "what a program says at its end that it moved",
+        speaks_when: "size, and time or rate, are there",
+        source: "tar --totals, pv, rsync, restic, job reports of Bacula and Bareos",
+    }
+    CLIENT_COMPRESSES {
+        id: "given.client-compresses",
+        looks_at: "the compression of a job",
+        speaks_when: "the file daemon compresses",
+        source: "job reports of Bacula and Bareos",
+    }
+    LAYERS {
+        id: "given.layers",
+        looks_at: "the devices below a mount point",
+        speaks_when: "not all of them are disks and partitions",
+        source: "lsblk",
     }
 }

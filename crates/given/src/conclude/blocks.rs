@@ -4,7 +4,7 @@ use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
 use super::{Conclusions, Run, runs, span};
-use crate::piece::Piece;
+use crate::piece::{Command, Piece};
 use crate::rules;
 
 /// A size is enough if no other is faster by this.
@@ -99,6 +99,18 @@ fn trial<'a>(run: &Run<'a>) -> Option<Trial<'a>> {
     };
     let Words { block_bytes, source, target, name } = words;
     Some(Trial { run: *run, program, source, target, block_bytes, name })
+}
+
+/// Where a command of one `dd` or `tar` writes.
+pub(super) fn target_of(command: &Command) -> Option<String> {
+    let [stage] = &command.stages[..] else { return None };
+    let words: Vec<&str> = stage.split_whitespace().collect();
+    let words = match words.first()?.rsplit('/').next()? {
+        "dd" => of_dd(&words[1..]),
+        "tar" | "gtar" => of_tar(&words[1..]),
+        _ => None,
+    };
+    Some(words?.target)
 }
 
 fn of_dd(words: &[&str]) -> Option<Words> {

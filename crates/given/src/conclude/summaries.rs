@@ -4,7 +4,7 @@ use base::finding::{Certainty, Finding, Severity, Unit};
 use base::format;
 
 use super::Conclusions;
-use crate::piece::{Piece, SummaryLine, What};
+use crate::piece::{JobReport, Piece, SummaryLine, What};
 use crate::rules;
 
 /// Share by which a rate may differ, since its size is rounded.
@@ -13,8 +13,16 @@ const ROUNDED: f64 = 0.05;
 pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
     let (mut size, mut seconds) = (None, None);
     for piece in pieces {
-        let What::Summary(line) = &piece.what else { continue };
-        match *line {
+        let line = match piece.what {
+            What::Summary(line) => line,
+            // Other programs print it so, too.
+            What::JobReport(JobReport::Rate(rate)) => {
+                SummaryLine::Rate { bytes_per_second: rate, binary_bytes_per_second: rate * 1.024 }
+            }
+            What::JobReport(_) => SummaryLine::OtherSize,
+            _ => continue,
+        };
+        match line {
             SummaryLine::Size { bytes, binary_bytes } => {
                 // Times before it are those of another job.
                 (size, seconds) = (Some((bytes, binary_bytes, piece.lines)), None);

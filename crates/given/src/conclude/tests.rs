@@ -60,6 +60,11 @@ fn a_rate_may_be_of_either_unit() {
     };
     assert_eq!((of("100.0"), of("102.4")), (vec![], vec![]));
     assert_eq!(of("222.9")[0].0, "given.other-rate");
+    let summary = "Total Size... 50.00 GB\nRun Time... 0:08:20\n";
+    let rate = "Rate: 50000.0 KB/s\n";
+    assert_eq!(rules_of(&[summary, rate].concat()), ["given.other-rate"]);
+    let report = "FD Bytes Written: 6,000,000,000 (6.000 GB)\n";
+    assert_eq!(rules_of(&[summary, report, rate].concat()), Vec::<String>::new(), "of another job");
 }
 
 #[test]
@@ -269,4 +274,118 @@ fn values_that_are_not_sure_are_not_replaced_by_defaults() {
     assert_eq!(shown(&of("9.378 TB", "1.02:03:04")), []);
     let first = of("60.00 GB", "0:10:00");
     assert_eq!(shown(&[first, of("1,204 GB", "3:20:40")].concat()), []);
+}
+
+fn rules_of(text: &str) -> Vec<String> {
+    shown(text).into_iter().map(|it| it.0).collect()
+}
+
+const STATUS: &str = "# mt -f /dev/nst0 status\nSCSI 2 tape drive:\n\
+                      Tape block size 0 bytes. Density code 0x5a (no translation).\n\
+                      General status bits on (41010000):\n";
+
+#[test]
+fn a_drive_that_is_set_as_it_should_be_is_not_blamed() {
+    assert_eq!(rules_of(STATUS), ["given.tape-speed"]);
+    assert_eq!(rules_of(&STATUS.repeat(3)), ["given.tape-speed"]);
+    // Of no medium, block size and density mean nothing.
+    let empty = STATUS.replace("41010000", "50000").replace("size 0", "size 512");
+    assert_eq!(rules_of(&empty.replace("0x5a", "0x0")), ["given.no-tape"]);
+    let large = STATUS.replace("size 0", "size 262144");
+    let found = shown(&large);
+    assert_eq!((found[0].0.as_str(), &found[0].1.command), ("given.fixed-blocks", &None));
+    let other = STATUS.replace("0x5a", "0x25");
+    assert_eq!(rules_of(&other), Vec::<String>::new(), "no LTO");
+}
+
+#[test]
+fn a_tape_stops_only_below_the_lowest_speed_of_its_own_medium() {
+    let end =
+        |seconds: u32| format!("2000000000 bytes (2.0 GB, 1.9 GiB) copied, {seconds} s, 1 MB/s\n");
+    let dd = |prompt: &str, target: &str| format!("{prompt} dd if=a of={target} bs=1M\n");
+    let is_below = |text: String| rules_of(&text).iter().any(|it| it == "given.below-lowest");
+    assert!(is_below([STATUS, &dd("#", "/dev/nst0"), &end(100)].concat()));
+    assert!(!is_below([STATUS, &dd("#", "/dev/nst0"), &end(31)].concat()), "64 MB/s");
+    let short = end(20).replace("2000000000", "100000000");
+    assert!(!is_below([STATUS, &dd("#", "/dev/nst0"), &short].concat()), "all in its buffer");
+    assert!(!is_below([STATUS, &dd("#", "/dev/nst1"), &end(100)].concat()), "another drive");
+    assert!(!is_below([STATUS, &dd("me@nas:~#", "/dev/nst0"), &end(100)].concat()));
+    assert!(!is_below([&dd("#", "/dev/nst0"), &end(100), STATUS].concat()), "of before");
+    let tar = |rate: &str| {
+        format!(
+            "{STATUS}# tar --totals -cf /dev/nst0 /srv\n\
+             Total bytes written: 10737418240 (10GiB, {rate}MiB/s)\n"
+        )
+    };
+    assert!(is_below(tar("20")) && !is_below(tar("50")));
+    assert!(!is_below(tar("20").replace("-cf", "-xf")), "tar reads");
+}
+
+#[test]
+fn btape_is_compared_only_with_itself() {
+    let test = |data: &str, block: u32, rate: &str| {
+        format!(
+            "btape.c:1 Test with {data} data, should\n\
+             btape.c:2 Begin writing 3 files of 3.221 GB with blocks of {block} bytes.\n\
+             btape.c:3 Wrote 1 EOF to \"Drive-0\" (/dev/nst0)\n\
+             btape.c:4 Total Volume bytes=9.664 GB. Total Write rate = {rate} MB/s\n"
+        )
+    };
+    let pair = |zeros: &str, random: &str, block: u32| {
+        rules_of(&[test("zero", 65_536, zeros), test("random", block, random)].concat())
+    };
+    assert_eq!(pair("300.0", "100.0", 65_536), ["given.zeros"]);
+    assert_eq!(pair("101.0", "100.0", 65_536), ["given.zeros"]);
+    // In between either may be: the host, or data that are mixed before each write.
+    assert_eq!(pair("125.0", "100.0", 65_536), Vec::<String>::new());
+    assert_eq!(pair("300.0", "100.0", 131_072), Vec::<String>::new(), "other blocks");
+    let sizes = [test("random", 65_536, "100.0"), test("random", 131_072, "101.0")].concat();
+    let found = shown(&sizes);
+    assert_eq!(found[0].1.what, "blocks of 64 KiB are enough for random data: 100 MB/s");
+    let status = |rate: &str| rules_of(&[STATUS, &test("random", 65_536, rate)].concat());
+    assert_eq!(status("155.0"), ["given.at-highest", "given.tape-speed"]);
+    assert_eq!(status("100.0"), ["given.tape-speed"]);
+    // No line says which data these are.
+    let nameless = test("zero", 65_536, "300.0").split_once('\n').unwrap().1.to_owned();
+    assert_eq!(rules_of(&nameless), Vec::<String>::new());
+}
+
+#[test]
+fn devices_are_stacked_only_where_every_row_is_there() {
+    let header = "NAME      MAJ:MIN RM   SIZE RO TYPE  MOUNTPOINT\n";
+    let disk = "sda         8:0    0   1.8T  0 disk\n";
+    let raid = "└─md0       9:0    0   1.8T  0 raid1\n";
+    let volume = "  └─vg-a  253:0    0   1.8T  0 lvm   /a\n";
+    assert_eq!(rules_of(&[header, disk, raid, volume].concat()), ["given.layers"]);
+    assert_eq!(rules_of(&[header, disk, volume].concat()), Vec::<String>::new());
+    let plain = "└─sda1      8:1    0   1.8T  0 part  /a\n";
+    assert_eq!(rules_of(&[header, disk, plain].concat()), Vec::<String>::new());
+}
+
+#[test]
+fn several_jobs_of_json_say_nothing_of_one() {
+    let entry = |name: &str| {
+        format!(
+            r#"{{"jobname": "{name}",
+            "job options": {{"bs": "8k", "iodepth": "4", "ioengine": "libaio"}},
+            "read": {{"iops": 100.0, "bw_bytes": 819200, "lat_ns": {{"mean": 1000000.0}}}},
+            "write": {{"iops": 0.0, "bw_bytes": 0, "lat_ns": {{"mean": 0.0}}}}}}"#
+        )
+    };
+    let text = |jobs: String| format!("{{\"fio version\": \"fio-3.33\", \"jobs\": [{jobs}]}}\n");
+    assert_eq!(rules_of(&text(entry("a"))), ["given.offered"]);
+    let two = [entry("a"), entry("b")].join(",\n");
+    assert_eq!(rules_of(&text(two)), Vec::<String>::new());
+}
+
+#[test]
+fn a_report_of_a_job_needs_its_time_and_bytes() {
+    let report = "Elapsed time:           10 mins\n\
+                  FD Bytes Written:       6,000,000,000 (6.000 GB)\n\
+                  Software Compression:   None\n";
+    assert_eq!(shown(report)[0].1.what, "the job moved 10.0 MB/s");
+    let [time, rest] = report.split_once('\n').map(|(a, b)| [a, b]).unwrap();
+    assert_eq!((rules_of(rest), rules_of(&format!("{time}\n"))), (vec![], vec![]));
+    // The time of one, and the bytes of two.
+    assert_eq!(rules_of(&[report, rest].concat()), Vec::<String>::new());
 }

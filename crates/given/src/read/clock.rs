@@ -1,11 +1,21 @@
-//! What `time` printed: bash's three lines, the one of GNU time, and that of csh.
+//! What `time` printed: bash's three lines, the one of GNU time and its `-v`, those of csh and zsh.
 
 use super::number::{clock, decimal};
 use super::{Before, Met};
-use crate::piece::{Timed, What};
+use crate::piece::{ProgramTimed, Timed, What};
 
 pub(super) fn timed(text: &str, _: &mut Before) -> Met {
+    if let Some(value) = text.trim().strip_prefix(VERBOSE_ELAPSED) {
+        // Of its other lines only times are of use, and they may be lost.
+        return match clock(value.trim()) {
+            Some(elapsed) => Met::Whole(What::Timed(Timed { elapsed, ..Timed::default() })),
+            None => Met::begun("time -v without the elapsed time"),
+        };
+    }
     let words: Vec<&str> = text.split_whitespace().collect();
+    if let Some(at) = words.windows(4).position(is_of_zsh) {
+        return of_zsh(&words[..at], &words[at..]);
+    }
     match &words[..] {
         // `time -p` prints plain seconds.
         ["real", time] => match clock(time).or_else(|| decimal(time)) {
@@ -50,5 +60,30 @@ fn one_line(user: &str, system: &str, rest: &[&str]) -> Met {
             Met::Whole(What::Timed(Timed { elapsed, user: Some(user), system: Some(system) }))
         }
         None => Met::begun("times of a command without the elapsed one"),
+    }
+}
+
+/// The line of `time -v` with the elapsed time.
+const VERBOSE_ELAPSED: &str = "Elapsed (wall clock) time (h:mm:ss or m:ss):";
+
+/// `1.23s user 4.56s system`
+fn is_of_zsh(words: &[&str]) -> bool {
+    let is_time = |it: &str| it.strip_suffix('s').is_some_and(|it| decimal(it).is_some());
+    matches!(words, [user, "user", system, "system"] if is_time(user) && is_time(system))
+}
+
+/// `1.23s user 4.56s system 17% cpu 33.214 total`, behind the program.
+fn of_zsh(line: &[&str], words: &[&str]) -> Met {
+    let of = |word: &str| word.strip_suffix('s').and_then(decimal);
+    let [user, _, system, _, share, "cpu", elapsed, "total"] = words else {
+        return Met::begun("times of zsh without the elapsed one");
+    };
+    let elapsed = decimal(elapsed).or_else(|| clock(elapsed));
+    match elapsed.filter(|_| share.ends_with('%')) {
+        Some(elapsed) => {
+            let timed = Timed { elapsed, user: of(user), system: of(system) };
+            Met::Whole(What::ProgramTimed(ProgramTimed { line: line.join(" "), timed }))
+        }
+        None => Met::begun("times of zsh without the elapsed one"),
     }
 }

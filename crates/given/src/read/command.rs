@@ -13,6 +13,7 @@ pub(super) fn typed(text: &str, before: &mut Before) -> Met {
     }
     before.in_job_file = false;
     before.columns = before.columns.take().filter(|_| !line.contains("iostat"));
+    (before.sar, before.layers, before.in_alerts) = (None, None, false);
     let line = untimed(line);
     before.asked = queue::asked(line);
     before.machine = machine_of(prompt).to_owned();

@@ -1,8 +1,8 @@
 //! fio's normal output, and files of its jobs.
 
-use super::number::{leading, unit};
+use super::number::{is_usual, leading, unit};
 use super::{Before, Met};
-use crate::piece::{DirectionRate, Job, What};
+use crate::piece::{DirectionRate, Job, Program, What};
 
 /// A line of a file of jobs. The file begins with a section.
 pub(super) fn job_file(text: &str, before: &mut Before) -> Met {
@@ -52,6 +52,9 @@ pub(super) fn job_file(text: &str, before: &mut Before) -> Met {
 
 pub(super) fn printed(text: &str, _: &mut Before) -> Met {
     let line = text.trim();
+    if let Some(fields) = line.strip_prefix("3;fio-") {
+        return terse(fields);
+    }
     if let Some((name, rest)) = line.split_once(": (g=") {
         return if name.is_empty() { Met::Nothing } else { job(rest) };
     }
@@ -66,6 +69,13 @@ pub(super) fn printed(text: &str, _: &mut Before) -> Met {
         return match direction(line, is_read) {
             Some(rate) => Met::Whole(What::Direction(rate)),
             None => Met::begun("a rate of fio without its end"),
+        };
+    }
+    let is_read = line.starts_with("read : io=");
+    if is_read || line.starts_with("write: io=") {
+        return match direction_of_2(line, is_read) {
+            Some(rate) => Met::Whole(What::Direction(rate)),
+            None => Met::begun("a rate of fio 2 without its end"),
         };
     }
     latency(line)
@@ -137,6 +147,21 @@ fn direction(line: &str, is_read: bool) -> Option<DirectionRate> {
     Some(DirectionRate { is_read, per_second: number * factor, bytes_per_second: bytes })
 }
 
+/// `read : io=7884.0KB, bw=864925B/s, iops=211, runt=  9334msec`: fio 2 means 1024 by `K`.
+fn direction_of_2(line: &str, is_read: bool) -> Option<DirectionRate> {
+    line.ends_with("msec").then_some(())?;
+    let (_, rest) = line.split_once(", bw=")?;
+    let (rate, rest) = rest.split_once("/s, iops=")?;
+    let (bytes, name) = leading(rate)?;
+    let (_, binary) = unit(name)?;
+    let (number, rest) = leading(rest)?;
+    let (name, rest) = rest.split_once(',')?;
+    let (thousand, _) = unit(name.trim())?;
+    rest.trim_start().starts_with("runt=").then_some(())?;
+    let (per_second, bytes_per_second) = (number * thousand, bytes * binary);
+    Some(DirectionRate { is_read, per_second, bytes_per_second })
+}
+
 /// `lat (usec): min=133, max=10495, avg=1168.66, stdev=586.53`
 fn latency(line: &str) -> Met {
     let Some(rest) = line.strip_prefix("lat (") else { return Met::Nothing };
@@ -155,9 +180,40 @@ fn latency(line: &str) -> Met {
 }
 
 /// A size as fio has it: powers of 1024.
-fn binary(text: &str) -> Option<u64> {
+pub(super) fn binary(text: &str) -> Option<u64> {
     let (number, name) = leading(text)?;
     let (_, factor) = unit(name)?;
     let bytes = number * factor;
     (bytes.fract() == 0.0 && bytes >= 1.0).then_some(bytes as u64)
+}
+
+/// Fields of a direction in terse output, and what stands in front of both (fio's HOWTO).
+const TERSE_FIELDS: usize = 41;
+const TERSE_BEFORE: usize = 5;
+
+/// Terse output of version 3: `3;fio-3.33;NAME;0;0;...`. It does not say how it was made.
+fn terse(fields: &str) -> Met {
+    let fields: Vec<&str> = fields.split(';').collect();
+    // The prefix had the first one.
+    let of = |at: usize| fields.get(at - 1).and_then(|it| it.parse::<f64>().ok());
+    let number = |at: usize| of(at).filter(|it| is_usual(*it));
+    let mut pieces = vec![What::Job(Job { is_unsure: true, ..Job::default() })];
+    for (at, is_read) in [(TERSE_BEFORE, true), (TERSE_BEFORE + TERSE_FIELDS, false)] {
+        // Bandwidth, requests, and the mean latency.
+        let all = [at + 1, at + 2, at + 34].map(number);
+        let [Some(kib), Some(per_second), Some(latency)] = all else {
+            return Met::begun("terse output of fio without its end");
+        };
+        if per_second > 0.0 {
+            let bytes_per_second = kib * 1024.0;
+            let rate = DirectionRate { is_read, per_second, bytes_per_second };
+            pieces.push(What::Direction(rate));
+            pieces.push(What::MeanLatency(latency * 1e-6));
+        }
+    }
+    // The last number that is used has something behind it.
+    if fields.len() <= TERSE_BEFORE + 2 * TERSE_FIELDS {
+        return Met::begun("terse output of fio without its end");
+    }
+    Met::Whole(What::Document { program: Program::Fio, pieces })
 }

@@ -1,12 +1,19 @@
 //! Numbers as programs print them, in any locale.
 
+/// No program counts further, or in smaller parts: what is made of such numbers stays finite.
+pub(super) fn is_usual(number: f64) -> bool {
+    number == 0.0 || (1e-9..1e18).contains(&number)
+}
+
 /// A number with a decimal point or comma. Groups of thousands are none of these programs' habits,
 /// so a number with two separators is refused.
 pub(super) fn decimal(text: &str) -> Option<f64> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b','));
     let separators = text.bytes().filter(|byte| !byte.is_ascii_digit()).count();
     let has_digits = text.bytes().any(|byte| byte.is_ascii_digit());
-    (is_number && has_digits && separators <= 1).then(|| text.replace(',', ".").parse().ok())?
+    let number: Option<f64> = (is_number && has_digits && separators <= 1)
+        .then(|| text.replace(',', ".").parse().ok())?;
+    number.filter(|number| is_usual(*number))
 }
 
 /// The number in front of a text, and what is behind it.
@@ -46,4 +53,16 @@ pub(super) fn unit(text: &str) -> Option<(f64, f64)> {
         _ => return None,
     };
     Some((1e3_f64.powi(power), 1024_f64.powi(power)))
+}
+
+/// A whole number with groups of thousands, or without: `198,836,224`, `198.836.224`.
+pub(super) fn grouped(text: &str) -> Option<u64> {
+    let mut groups = text.split([',', '.']);
+    let first = groups.next()?;
+    let is_digits = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+    let has_groups = text.len() > first.len();
+    let is_whole = is_digits(first)
+        && (!has_groups || first.len() <= 3)
+        && groups.all(|it| it.len() == 3 && is_digits(it));
+    is_whole.then(|| text.replace([',', '.'], "").parse().ok())?
 }

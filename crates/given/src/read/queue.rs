@@ -44,9 +44,7 @@ pub(super) fn value(text: &str, before: &mut Before) -> Met {
     let told = line.strip_prefix("MaxBlock:").map(str::trim).or(kernel);
     match told.and_then(decimal) {
         Some(bytes) => Met::Whole(What::BlockLimits { bytes_max: bytes as u64 }),
-        None if line.starts_with("MinBlock:") || line.starts_with("BlockSize:") => {
-            Met::Whole(What::Passed)
-        }
+        None if line.starts_with("MinBlock:") => Met::Whole(What::Passed),
         None => Met::Nothing,
     }
 }

@@ -1,5 +1,7 @@
 //! Each kind of line, whole, wrapped and cut. What people pasted is in `tests/published.rs`.
 
+mod formats;
+
 use super::*;
 use crate::piece::{Copied, Requests, SummaryLine, Timed};
 

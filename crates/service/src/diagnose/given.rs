@@ -135,9 +135,11 @@ pub fn diagnose_given(request: &DiagnoseGivenRequest) -> Result<DiagnoseGivenAns
 }
 
 /// What can be read, for those who sent something else.
-const KNOWN: &str = "known are: iostat -x with its line of columns, fio (its output or its job), \
-                     dd, time, strace, tapeinfo, cat and echo of /sys/block/*/queue, and size, \
-                     time and rate of a backup's summary";
+const KNOWN: &str = "known are: iostat -x with its line of columns (or as JSON), sar -d, fio (its \
+                     output, JSON or its job), dd, time, strace, tar --totals, pv, rsync, restic, \
+                     mt status, tapeinfo, sg_logs, btape speed, lsblk, cat and echo of \
+                     /sys/block/*/queue, job reports of Bacula and Bareos, and size, time and rate \
+                     of a backup's summary";
 
 fn answer(texts: &Texts, read: &Read) -> DiagnoseGivenAnswer {
     let conclusions = conclude(&read.pieces);
