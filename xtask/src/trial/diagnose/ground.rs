@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -12,7 +13,7 @@ use testkit::samples::noise;
 
 use super::super::Ground;
 use super::super::mounted::{Mounted, succeeded};
-use super::scene::{Change, Scene, Tree};
+use super::scene::{Change, Foreign, Scene, Tree};
 
 /// Files of one folder.
 const FILES_IN_FOLDER: u64 = 100;
@@ -26,7 +27,8 @@ pub(super) struct Place {
     read_ahead_kib: u64,
     has_drive: bool,
     image: PathBuf,
-    // Dropped in this order: what is mounted on a disk goes before it.
+    // Dropped in this order: what uses a disk or is mounted on it goes before it.
+    _other: Option<Other>,
     _tree: Unmounted,
     _drive: Option<Mounted>,
     _disk: Mounted,
@@ -47,23 +49,13 @@ impl Place {
         let seed = ground.seed;
         let kept = Kept(image.clone());
         make_image(&image, &folder, scene, seed)?;
-        let rate = format!("{}MB", scene.megabytes_per_second);
-        let service = format!("{}us", scene.service_us);
-        let parallel = scene.parallel.to_string();
         let image_text = image.to_string_lossy().into_owned();
-        let options = [
-            "--service-time",
-            &service,
-            "--parallel",
-            &parallel,
-            "--bandwidth",
-            &rate,
-            "--backing",
-            &image_text,
-            "--loop",
-        ];
+        let mut options = scene.disk_options();
+        options.extend(["--backing", &image_text, "--loop"].map(str::to_owned));
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let (disk, device) = Mounted::start(&ground.takeup, &folder, "disk", "slow", &options)?;
         let device = device.context("the loop device of the disk")?;
+        let other = Other::start(scene.foreign, &device)?;
         let drive = if scene.has_drive() {
             let buffer = format!("buffer_bytes={}", scene.buffer_mib << 20);
             let options = [
@@ -94,6 +86,7 @@ impl Place {
             read_ahead_kib: scene.read_ahead_kib,
             has_drive: drive.is_some(),
             image,
+            _other: other,
             _drive: drive,
             _disk: disk,
         };
@@ -117,7 +110,7 @@ impl Place {
     fn fresh(&self, read_ahead_kib: u64) -> anyhow::Result<()> {
         let device = &self.device;
         self.do_it(&format!(
-            "mountpoint -q tree && umount tree; rm -f out; blockdev --setra {} {device} && \
+            "mountpoint -q tree && umount tree; rm -rf out; blockdev --setra {} {device} && \
              blockdev --flushbufs {device} && mount -o ro {device} tree",
             read_ahead_kib * 2
         ))?;
@@ -191,6 +184,33 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.image);
+    }
+}
+
+/// Another program that runs beside all lines.
+struct Other(Child);
+
+impl Other {
+    fn start(foreign: Foreign, device: &str) -> anyhow::Result<Option<Other>> {
+        let line = match foreign {
+            Foreign::Nothing => return Ok(None),
+            Foreign::Processor => "while :; do :; done".to_owned(),
+            Foreign::Disk => format!(
+                "while :; do dd if={device} of=/dev/null bs=1M iflag=direct status=none || exit; done"
+            ),
+        };
+        let mut command = Command::new("/bin/bash");
+        command.args(["-c", &line]).stdin(Stdio::null()).process_group(0);
+        Ok(Some(Other(command.spawn().context("start another program")?)))
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        // Its `dd` too, which holds the disk.
+        let group = format!("-{}", self.0.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).output();
+        let _ = self.0.wait();
     }
 }
 

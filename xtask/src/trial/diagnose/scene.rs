@@ -61,8 +61,23 @@ pub enum End {
     },
 }
 
+/// What else the machine does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    Nothing,
+    /// A program that computes.
+    Processor,
+    /// A program that reads from the disk of the source without a pause.
+    Disk,
+}
+
 /// A case.
 pub struct Scene {
+    /// A kind of disk, in the place of the numbers that follow.
+    pub preset: Option<&'static str>,
+    pub foreign: Foreign,
+    /// `cp` in the place of `tar`.
+    pub copies: bool,
     pub service_us: u64,
     pub parallel: u64,
     pub megabytes_per_second: u64,
@@ -106,7 +121,10 @@ impl Scene {
             3 => Some(one_of(random, &["zstd -q -3", "zstd -q -9"])),
             _ => Some(one_of(random, &["gzip -6", "xz -0"])),
         };
-        Scene {
+        let mut scene = Scene {
+            preset: None,
+            foreign: Foreign::Nothing,
+            copies: false,
             service_us: one_of(random, &[200, 500, 1000, 3000, 6000]),
             parallel: one_of(random, &[4, 16, 64]),
             megabytes_per_second: one_of(random, &[40, 80, 150, 300, 600]),
@@ -119,7 +137,19 @@ impl Scene {
             end,
             drive: one_of(random, &["lto4", "lto5", "lto6", "lto7", "lto8", "lto9"]),
             buffer_mib: one_of(random, &[16, 32, 64]),
+        };
+        if random.index(5) == 0 {
+            let presets = ["sata7200", "sas15k", "array:4", "ssd-sata"];
+            scene.preset = Some(one_of(random, &presets));
         }
+        scene.foreign = match random.index(10) {
+            0 => Foreign::Processor,
+            1 => Foreign::Disk,
+            _ => Foreign::Nothing,
+        };
+        let is_plain = scene.compressor.is_none() && scene.rate_megabytes.is_none();
+        scene.copies = random.index(2) == 0 && is_plain && !scene.has_drive();
+        scene
     }
 
     /// The line as it is.
@@ -134,6 +164,9 @@ impl Scene {
     }
 
     fn line_with(&self, parts: &Parts) -> String {
+        if self.copies {
+            return "cp -r tree out".to_owned();
+        }
         let blocking = parts.blocking.map_or(String::new(), |units| format!("-b {units} "));
         let mut stages = vec![format!("tar {blocking}-cf - tree")];
         stages.extend(parts.compressor.clone());
@@ -153,6 +186,31 @@ impl Scene {
         }
         let redirected = if parts.is_buffered { " > drive/nst0" } else { redirected };
         stages.join(" | ") + redirected
+    }
+
+    fn disk(&self) -> String {
+        match self.preset {
+            Some(preset) => preset.to_owned(),
+            None => format!(
+                "{} us, {} at once, {} MB/s",
+                self.service_us, self.parallel, self.megabytes_per_second
+            ),
+        }
+    }
+
+    /// Options of the virtual disk.
+    pub fn disk_options(&self) -> Vec<String> {
+        match self.preset {
+            Some(preset) => ["--preset", preset].map(str::to_owned).into(),
+            None => [
+                ("--service-time", format!("{}us", self.service_us)),
+                ("--parallel", self.parallel.to_string()),
+                ("--bandwidth", format!("{}MB", self.megabytes_per_second)),
+            ]
+            .into_iter()
+            .flat_map(|(option, value)| [option.to_owned(), value])
+            .collect(),
+        }
     }
 
     /// Whether it ends in a tape.
@@ -241,15 +299,18 @@ impl fmt::Display for Scene {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}; disk {} us, {} at once, {} MB/s, read-ahead {} KiB; {:?}{}",
+            "{}; disk {}, read-ahead {} KiB; {:?}{}",
             self.line(),
-            self.service_us,
-            self.parallel,
-            self.megabytes_per_second,
+            self.disk(),
             self.read_ahead_kib,
             self.tree,
             if self.is_text { " of text" } else { "" },
         )?;
+        match self.foreign {
+            Foreign::Nothing => {}
+            Foreign::Processor => write!(f, "; beside a program that computes")?,
+            Foreign::Disk => write!(f, "; beside a program that reads the disk")?,
+        }
         if self.has_drive() {
             write!(f, "; {} with {} MiB", self.drive, self.buffer_mib)?;
         }
