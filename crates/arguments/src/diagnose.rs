@@ -21,8 +21,9 @@ use crate::quantity::Span;
 /// target.
 ///
 /// With --given, it reads what other programs printed, in mails or copies of a terminal: iostat -x,
-/// fio and its jobs, dd, time, strace, tapeinfo, settings of a device's queue, and the summaries of
-/// backup programs. It then looks at nothing of this machine. A line that is not whole is not read.
+/// sar -d, fio and its jobs, dd, time, strace, tar --totals, pv, mt status, tapeinfo, sg_logs, btape,
+/// lsblk, settings of a device's queue, and the summaries of backup programs. It then looks at
+/// nothing of this machine. A line that is not whole is not read.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -79,6 +80,15 @@ pub struct DiagnoseArgs {
         help_heading = "Output"
     )]
     pub chart: Option<PathBuf>,
+    /// Write a page with the answer, the chain as a picture and all numbers; an existing file is
+    /// replaced
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["host", "given"],
+        help_heading = "Output"
+    )]
+    pub html: Option<PathBuf>,
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
     pub json: bool,

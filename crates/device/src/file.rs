@@ -38,6 +38,14 @@ pub fn is_in_user_space(file: impl AsFd) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|status| status.f_type as u64 == FUSE)
 }
 
+/// Whether the file is on a file system that lives in memory (tmpfs, ramfs).
+pub fn is_in_memory(file: impl AsFd) -> bool {
+    /// `TMPFS_MAGIC` and `RAMFS_MAGIC` of <linux/magic.h>.
+    const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    rustix::fs::fstatfs(file)
+        .is_ok_and(|status| IN_MEMORY.contains(&(status.f_type as u64 & 0xffff_ffff)))
+}
+
 /// Switches direct I/O on or off for an open file description.
 pub fn set_direct(file: impl AsFd, direct: Direct) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(&file)?;

@@ -22,7 +22,7 @@ pub use stream::plain_rate;
 pub use tree::{LARGE_BYTES, Tree};
 
 /// What was found of a source.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Found {
     pub tree: Tree,
     pub stream: Option<Stream>,
@@ -31,6 +31,8 @@ pub struct Found {
     pub sample: Sample,
     /// Bytes that the trials read.
     pub read_bytes: u64,
+    /// Whether its file system lives in memory: nothing of it comes from a disk.
+    pub is_in_memory: bool,
     /// Share of the trials' files that was in the page cache before.
     pub cached_share: f64,
     /// Processors that others used meanwhile.
@@ -100,17 +102,8 @@ pub fn look(
     if tree.bytes() == 0 {
         return Err(SourceError::Empty { path: first.to_owned() });
     }
-    let mut found = Found {
-        stream: None,
-        small: None,
-        sample: Sample::default(),
-        read_bytes: 0,
-        cached_share: 0.0,
-        others_cores: 0.0,
-        busy_before,
-        unknown: Vec::new(),
-        tree,
-    };
+    let is_in_memory = std::fs::File::open(first).is_ok_and(device::file::is_in_memory);
+    let mut found = Found { tree, busy_before, is_in_memory, ..Found::default() };
     let window_bytes = storage.as_ref().and_then(|it| it.read_ahead_bytes().ok().flatten());
     let begun = Instant::now();
     let processors = ProcessorClock::start();

@@ -1,15 +1,16 @@
 //! The findings: what limits, what to type, what it brings, and what comes then.
 
 use base::finding::{Certainty, Finding, Unit};
-use base::format::{binary_size, duration, percent, rate};
+use base::format::{binary_size, counted, duration, percent, rate};
 use base::rounding::Rounding;
+use experiment::judgement::quoted;
 
 use crate::amount::Amount;
 use crate::chain::{Chain, FILES_AT_ONCE, Reading, Target, WhyUnknown, Work};
 use crate::change::Change;
 use crate::rank::{Limit, Ranking, Step};
 use crate::rules;
-use crate::source::Found;
+use crate::source::{Found, Tree};
 use crate::station::{Station, name, stations};
 
 /// From this share of the time on the disks of the source were not ours alone.
@@ -363,6 +364,29 @@ fn unknown(chain: &Chain) -> Vec<Finding> {
     findings
 }
 
+/// What of the source was not looked at, though the programs may read it.
+fn not_seen(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let not_known = |what| Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what);
+    if let Some(first) = tree.other_file_systems.first() {
+        let kept = tree.other_file_systems.iter().map(|path| path.display().to_string());
+        let more = tree.other_file_systems_count - tree.other_file_systems.len() as u64;
+        let shown: Vec<String> = kept.chain((more > 0).then(|| format!("{more} more"))).collect();
+        let what = match &shown[..] {
+            [one] => format!("{one} is another file system, and was not looked at"),
+            all => format!("{} are other file systems, and were not looked at", all.join(", ")),
+        };
+        let action = format!("takeup diagnose {} looks there", quoted(&first.to_string_lossy()));
+        findings.push(not_known(what).with_action(action));
+    }
+    if tree.problems > 0 {
+        let objects = counted(tree.problems, "file or folder", "files and folders");
+        let what = format!("{objects} of the source could not be looked at");
+        findings.push(not_known(what).with_action("run it as the user who runs the backup"));
+    }
+    findings
+}
+
 fn about_trials(found: &Found) -> Vec<Finding> {
     let mut findings = Vec::new();
     let busy = found.busy_before;
@@ -394,6 +418,7 @@ fn about_trials(found: &Found) -> Vec<Finding> {
                 .because("a run that finds it there is faster than these numbers"),
         );
     }
+    findings.extend(not_seen(&found.tree));
     for unknown in &found.unknown {
         let what = format!("not known is {unknown}");
         findings.push(Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what));

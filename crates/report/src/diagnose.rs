@@ -1,9 +1,11 @@
 //! Why a backup is slow, for people: the limit, what to type, what it brings, what comes then. And
 //! what texts show together: the answer first, then what to send, then what was read.
 
+mod page;
+
 use base::escape::escape_controls;
 use base::finding::Finding;
-use base::format::{count, counted, duration, rate, size};
+use base::format::{count, counted, duration, percent, rate, size};
 use service::diagnose::given::{DiagnoseGivenAnswer, LineOfText, ShownByText};
 use service::diagnose::host::DiagnoseHostAnswer;
 use service::diagnose::{DiagnoseAnswer, DiagnosedStation, RangeAnswer, TriedStep};
@@ -11,6 +13,7 @@ use service::diagnose::{DiagnoseAnswer, DiagnosedStation, RangeAnswer, TriedStep
 use crate::figure::{self, Axis, Figure, FigureGroup, Marks, Value};
 use crate::prose::fitted;
 use crate::table::{Align, Emphasis, Style, Table};
+pub use page::page;
 
 /// Lines that are refused by name.
 const REFUSED_SHOWN: usize = 10;
@@ -23,6 +26,9 @@ pub enum Shown {
     /// Every station with its numbers, too.
     All,
 }
+
+/// The figure of the stations ends at this many times what the whole chain gives.
+const TOP: f64 = 6.0;
 
 /// Findings that are shown in the short form.
 const FINDINGS_SHOWN: usize = 5;
@@ -112,21 +118,32 @@ fn stations(stations: &[DiagnosedStation], style: Style) -> String {
         ("known", Align::Left),
     ]);
     for station in stations {
-        let of = |range: Option<RangeAnswer>| {
-            range.map_or("-".to_owned(), |it| {
-                if it.low == it.high { rate(it.value) } else { self::range(it) }
-            })
-        };
-        let certainty = format!("{:?}", station.certainty).to_lowercase();
-        let row = vec![
-            escape_controls(&station.name),
-            of(station.bytes_per_second),
-            of(station.most_bytes_per_second),
-            certainty,
-        ];
-        table.row(row, Emphasis::None);
+        let cells = station_cells(station).into_iter();
+        table.row(cells.map(|cell| escape_controls(&cell)).collect(), Emphasis::None);
     }
     table.render(style)
+}
+
+/// Its name, what it gives, what it could give, and how that is known. Large and small files have
+/// the rate at which they are read themselves.
+fn station_cells(station: &DiagnosedStation) -> Vec<String> {
+    let share = station.share_of_bytes;
+    let of = |range: Option<RangeAnswer>| {
+        range.map_or("-".to_owned(), |it| {
+            let [value, low, high] = [it.value, it.low, it.high].map(|rate| rate * share);
+            if low == high { rate(value) } else { self::range(RangeAnswer { value, low, high }) }
+        })
+    };
+    let name = match percent(share).as_str() {
+        "100 %" => station.name.clone(),
+        share => format!("{}, {share} of the bytes", station.name),
+    };
+    vec![
+        name,
+        of(station.bytes_per_second),
+        of(station.most_bytes_per_second),
+        format!("{:?}", station.certainty).to_lowercase(),
+    ]
 }
 
 fn source(answer: &DiagnoseAnswer) -> String {
@@ -146,16 +163,25 @@ fn source(answer: &DiagnoseAnswer) -> String {
 /// The chain as a picture: what each station gives, what it could give, and the whole chain as it
 /// is and with each change.
 pub fn chart(answer: &DiagnoseAnswer) -> String {
+    figure::document(&[figure_of(answer)])
+}
+
+fn figure_of(answer: &DiagnoseAnswer) -> Figure {
     let chain: Vec<&DiagnosedStation> =
         answer.stations.iter().filter(|it| it.bytes_per_second.is_some()).collect();
-    let mut words: Vec<String> = chain.iter().map(|it| it.name.clone()).collect();
+    let last = answer.steps.last().map_or(answer.bytes_per_second, |it| it.bytes_per_second);
+    let top = TOP * last.value.max(answer.bytes_per_second.value);
+    let word = |it: &&DiagnosedStation| match it.bytes_per_second {
+        Some(now) if now.value > top => format!("{} (more)", it.name),
+        _ => it.name.clone(),
+    };
+    let mut words: Vec<String> = chain.iter().map(word).collect();
     words.push("all of it".to_owned());
     let values = |of: &dyn Fn(&DiagnosedStation) -> Option<RangeAnswer>, whole: RangeAnswer| {
         let ranges = chain.iter().map(|station| of(station)).chain([Some(whole)]);
         let placed = ranges.enumerate().filter_map(|(at, range)| Some((at, range?)));
-        placed.map(|(at, range)| value(at, &words[at], range)).collect::<Vec<Value>>()
+        placed.map(|(at, range)| value(at, &words[at], range, top)).collect::<Vec<Value>>()
     };
-    let last = answer.steps.last().map_or(answer.bytes_per_second, |it| it.bytes_per_second);
     let group = |name: &str, values: Vec<Value>| FigureGroup {
         name: name.to_owned(),
         values,
@@ -166,23 +192,24 @@ pub fn chart(answer: &DiagnoseAnswer) -> String {
         group("as it is", values(&|it| it.bytes_per_second, answer.bytes_per_second)),
         group("could give", values(&|it| it.most_bytes_per_second, last)),
     ];
-    let title = headline(answer);
-    figure::document(&[Figure {
-        title,
+    Figure {
+        title: "What each station gives".to_owned(),
         x_name: "station".to_owned(),
         y_name: "MB/s of the source".to_owned(),
         axis: Axis::Words(words.clone()),
         y_least: 0.0,
         places: Vec::new(),
         groups,
-    }])
+    }
 }
 
-fn value(at: usize, name: &str, range: RangeAnswer) -> Value {
+/// A rate above `top` is drawn there: beside it the others could not be told apart.
+fn value(at: usize, name: &str, range: RangeAnswer, top: f64) -> Value {
+    let [y, low, high] = [range.value, range.low, range.high].map(|it| it.min(top) / 1e6);
     Value {
         x: at as f64,
-        y: range.value / 1e6,
-        range: (range.low < range.high).then_some((range.low / 1e6, range.high / 1e6)),
+        y,
+        range: (low < high).then_some((low, high)),
         label: format!("{name}: {}", self::range(range)),
     }
 }

@@ -228,9 +228,9 @@ fn tape_set_hint(error: &TapeSetError) -> Option<String> {
         TapeSetError::Refused { refused: Refused::DataFollow, .. } => {
             "run `mt eom` to move behind the data, or add --overwrite to write over them"
         }
-        TapeSetError::NoVolume { volume: 1, last: Refused::Foreign | Refused::TestArea, .. } => {
-            "add --overwrite to write over the data on the first volume"
-        }
+        TapeSetError::NoVolume {
+            volume: 1, last: Refused::Foreign | Refused::TestArea, ..
+        } => "add --overwrite to write over the data on the first volume",
         TapeSetError::NoVolume {
             last: Refused::Foreign | Refused::TestArea | Refused::Full,
             ..

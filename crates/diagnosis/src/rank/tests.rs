@@ -10,6 +10,7 @@ use crate::chain::{Link, SmallFiles, Source, Stream, TapeTarget, Window};
 use crate::chain::{Reading, Target, WhyUnknown, Work};
 use crate::line::{self, PIPE_BYTES, Role};
 use crate::rules;
+use crate::source::{Found, Tree};
 
 fn measured(value: f64) -> Amount {
     Amount::of_trials(&[value]).unwrap()
@@ -169,6 +170,25 @@ fn what_was_not_run_is_said_to_be_unknown() {
     let (_, findings) = ranked(&chain, &typed);
     let unknown = findings.iter().find(|it| it.rule == &rules::NOT_KNOWN).unwrap();
     assert!(unknown.what.contains("pg_dump"), "{unknown:?}");
+}
+
+/// The programs of the line may read it.
+#[test]
+fn what_was_not_seen_of_the_source_is_told() {
+    let line = "tar cf /dev/nst0 /srv";
+    let (chain, typed) = chain(line, stream(400e6, 400e6), tape("LTO-5"), 1.0);
+    let (ranking, _) = ranked(&chain, &typed);
+    let tree = Tree {
+        other_file_systems: vec!["/srv/a b".into(), "/srv/mail".into()],
+        other_file_systems_count: 5,
+        problems: 1,
+        ..Tree::default()
+    };
+    let findings = ranking.findings(&chain, Some(&Found { tree, ..Found::default() }));
+    let told = |part: &str| findings.iter().find(|it| it.what.contains(part)).unwrap();
+    let others = told("/srv/a b, /srv/mail, 3 more are other file systems");
+    assert_eq!(others.action.as_deref(), Some("takeup diagnose '/srv/a b' looks there"));
+    told("1 file or folder of the source could not be looked at");
 }
 
 proptest! {

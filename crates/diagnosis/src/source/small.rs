@@ -27,7 +27,7 @@ pub(super) fn look(found: &mut Found, read_bytes: u64, limit: Duration, cancel: 
     }
     let listing = found.tree.seconds / (found.tree.files() + found.tree.folders).max(1) as f64;
     let mut files: Vec<(PathBuf, u64)> = found.tree.small.iter().flatten().cloned().collect();
-    files.retain(|(path, _)| make_cold(path));
+    files.retain(|(path, _)| found.is_in_memory || make_cold(path));
     let begun = Instant::now();
     let (mut by_one, mut at_once) = (Vec::new(), Vec::new());
     let mut left = files.as_slice();

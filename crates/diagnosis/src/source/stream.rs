@@ -31,6 +31,8 @@ const TRIAL_BYTES_MIN: u64 = 4 << 20;
 const TRIAL_BYTES_MAX: u64 = 512 << 20;
 /// A trial holds this many windows at least.
 const WINDOWS_PER_TRIAL: u64 = 4;
+/// So many parts are asked for, where programs keep them in memory.
+const TRIES: usize = 8;
 const ROUNDS_MIN: usize = 2;
 const ROUNDS_MAX: usize = 5;
 
@@ -103,13 +105,19 @@ pub(super) fn look(found: &mut Found, window_bytes: Option<u64>, limit: Duration
             break;
         }
     }
-    found.cached_share = places.cached_bytes as f64 / places.seen_bytes.max(1) as f64;
+    if !found.is_in_memory {
+        found.cached_share = places.cached_bytes as f64 / places.seen_bytes.max(1) as f64;
+    }
     let rate = |way: Way| {
         let trial = trials.iter().find(|trial| trial.way == way)?;
         Amount::of_trials(&trial.rates)
     };
     let Some(now) = rate(Way::Plain) else {
-        found.unknown.push("how fast its large files are read: no trial ended".to_owned());
+        let why = match places.kept {
+            0 => "no trial ended",
+            _ => "what was tried of them stays in memory, since programs use it",
+        };
+        found.unknown.push(format!("how fast its large files are read: {why}"));
         return;
     };
     let copied = places.copied.unwrap_or(f64::INFINITY);
@@ -159,6 +167,24 @@ impl Trial {
         Trial { way, rates: Vec::new() }
     }
 
+    /// A part to read. Programs that have mapped a file keep it in memory: a plain read of it would
+    /// measure that.
+    fn place(
+        &self,
+        places: &mut Places,
+        length: u64,
+        is_in_memory: bool,
+    ) -> Option<(PathBuf, Range<u64>)> {
+        for _ in 0..TRIES {
+            let (path, range) = places.take(length)?;
+            if is_in_memory || self.way != Way::Plain || !is_kept(&path, range.clone()) {
+                return Some((path, range));
+            }
+            places.kept += 1;
+        }
+        None
+    }
+
     fn run(&mut self, places: &mut Places, window: u64, found: &mut Found, cancel: &Cancel) {
         let reading = self.way.reading();
         if reading.cache == Cache::Direct && places.no_direct.is_some() {
@@ -171,7 +197,7 @@ impl Trial {
         let least = self.way.least_bytes(window);
         let block = reading.block_bytes as u64;
         let length = wanted.clamp(least, TRIAL_BYTES_MAX.max(least)).next_multiple_of(block);
-        let Some((path, range)) = places.take(length) else { return };
+        let Some((path, range)) = self.place(places, length, found.is_in_memory) else { return };
         // Two at once are not to be had of a file that is too small for two.
         if reading.cache == Cache::Direct && range.end - range.start < 2 * block {
             return;
@@ -208,6 +234,14 @@ impl Trial {
     }
 }
 
+/// Whether more than half of a part is in the page cache.
+fn is_kept(path: &Path, range: Range<u64>) -> bool {
+    let bytes = range.end - range.start;
+    let cached =
+        open(path, Cache::Buffered).and_then(|file| cached_bytes(file.as_fd(), range)).unwrap_or(0);
+    cached > bytes / 2
+}
+
 fn open(path: &Path, cache: Cache) -> Option<OwnedFd> {
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     if cache == Cache::Direct {
@@ -224,6 +258,8 @@ struct Places {
     done: Vec<u64>,
     cached_bytes: u64,
     seen_bytes: u64,
+    /// Parts that stayed in memory.
+    kept: u32,
     /// The highest rate so far.
     rate: Option<f64>,
     /// Rate of a read from memory.
@@ -242,6 +278,7 @@ impl Places {
             done: vec![0; files.len()],
             cached_bytes: 0,
             seen_bytes: 0,
+            kept: 0,
             rate: None,
             copied: None,
             no_direct: None,
@@ -317,6 +354,21 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A program that has mapped a file keeps it there, and a plain read takes it from memory.
+    #[test]
+    fn what_stays_in_memory_is_seen() {
+        let folder = tempfile::tempdir_in(".").unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, vec![7; 3 << 20]).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        // Kernels before 6.5 do not tell.
+        let is_told = cached_bytes(file.as_fd(), 0..1).is_some();
+        assert_eq!(is_kept(&path, 0..3 << 20), is_told);
+        drop_cached(&file, 0, 0);
+        assert!(!is_kept(&path, 0..3 << 20));
+    }
 
     /// A file that is smaller than a trial was read from memory, where it had just been written,
     /// and windows larger than the file looked like a file system without direct reads.

@@ -23,6 +23,8 @@ const FOLDERS_KEPT: usize = 48;
 const SMALL_KEPT: usize = 24;
 /// Deeper folders are not looked into: each level holds a descriptor.
 const DEPTH_MAX: usize = 200;
+/// Other file systems below that are kept by path.
+const OTHERS_KEPT: usize = 4;
 /// The time is looked at every so many entries.
 const ENTRIES_PER_LOOK: u64 = 64;
 
@@ -40,6 +42,10 @@ pub struct Tree {
     pub seconds: f64,
     /// Objects that could not be looked at.
     pub problems: u64,
+    /// Other file systems below that were not looked into, some of them by path.
+    pub other_file_systems: Vec<PathBuf>,
+    /// How many these are.
+    pub other_file_systems_count: u64,
     /// The largest files, with their sizes.
     pub large: Vec<(PathBuf, u64)>,
     /// Some small files with their sizes: of each folder those that lie behind each other.
@@ -55,6 +61,16 @@ impl Tree {
     /// All files.
     pub fn files(&self) -> u64 {
         self.large_files + self.small_files
+    }
+
+    fn leave_out(&mut self, path: PathBuf) {
+        if !holds_data(&path) {
+            return;
+        }
+        self.other_file_systems_count += 1;
+        if self.other_file_systems.len() < OTHERS_KEPT {
+            self.other_file_systems.push(path);
+        }
     }
 
     fn add(&mut self, bytes: u64, path: impl FnOnce() -> PathBuf, kept: &mut Vec<(PathBuf, u64)>) {
@@ -197,10 +213,11 @@ impl Walk {
                 self.tree.problems += 1;
                 continue;
             };
+            let path = || folder.path.join(OsStr::from_bytes(name.to_bytes()));
             if status.st_dev != self.device {
+                self.tree.leave_out(path());
                 continue;
             }
-            let path = || folder.path.join(OsStr::from_bytes(name.to_bytes()));
             match FileType::from_raw_mode(status.st_mode) {
                 FileType::RegularFile => self.tree.add(held_bytes(&status), path, &mut kept),
                 FileType::Directory if folder.depth < DEPTH_MAX => below.push(Waiting {
@@ -234,6 +251,38 @@ impl Walk {
             *other = kept;
         }
     }
+}
+
+/// Whether a path is a folder with files of a file system that is backed up: not one of the
+/// kernel, and not one in memory.
+fn holds_data(path: &Path) -> bool {
+    /// Numbers of <linux/magic.h>: proc, sysfs, devpts, cgroup, cgroup2, debugfs, tracefs,
+    /// securityfs, pstore, bpf, configfs, mqueue, hugetlbfs, fusectl, efivarfs, autofs,
+    /// binfmt_misc, nsfs, tmpfs, ramfs.
+    const WITHOUT_DATA: [u64; 20] = [
+        0x9fa0,
+        0x6265_6572,
+        0x1cd1,
+        0x0027_e0eb,
+        0x6367_7270,
+        0x6462_6720,
+        0x7472_6163,
+        0x7363_6673,
+        0x6165_676c,
+        0xcafe_4a11,
+        0x6265_6570,
+        0x1980_0202,
+        0x9584_58f6,
+        0x6573_5543,
+        0xde5e_81e4,
+        0x0187,
+        0x4249_4e4d,
+        0x6e73_6673,
+        0x0102_1994,
+        0x8584_58f6,
+    ];
+    let kind = rustix::fs::statfs(path).map(|status| status.f_type as u64 & 0xffff_ffff);
+    path.is_dir() && kind.is_ok_and(|kind| !WITHOUT_DATA.contains(&kind))
 }
 
 /// Bytes that are read from the disk: holes are not.

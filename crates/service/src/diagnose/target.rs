@@ -35,7 +35,7 @@ pub(super) enum WriteTrial {
 /// The target.
 ///
 /// # Errors
-/// When it was to be tried, and cannot be written.
+/// When its folder does not exist, or it was to be tried and cannot be written.
 pub(super) fn of(
     typed: &TypedTarget,
     sources: &[PathBuf],
@@ -53,6 +53,11 @@ pub(super) fn of(
     let shown = path.display().to_string();
     if let Some(tape) = drive(path, found) {
         return Ok(Target::Tape(Box::new(tape)));
+    }
+    let folder = existing(path);
+    if !folder.exists() {
+        let message = format!("cannot write {shown}: there is no folder {}", folder.display());
+        return Err(Failure::of(message, Some("is it mounted?")));
     }
     if trial == WriteTrial::Allowed {
         let rate = tried(path)?;
@@ -212,6 +217,13 @@ mod memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_target_without_its_folder_is_an_error() {
+        let typed = TypedTarget::Path("/nowhere/at/all/srv.tar".into());
+        let error = of(&typed, &[], &Found::default(), WriteTrial::Refused).unwrap_err();
+        assert!(format!("{error:?}").contains("/nowhere/at/all"), "{error:?}");
+    }
 
     #[test]
     fn a_folder_is_tried_and_nothing_stays() {

@@ -1,6 +1,7 @@
 //! `takeup diagnose`: why a backup is slow, what makes it fast, and what others' texts show.
 
 use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use arguments::diagnose::DiagnoseArgs;
@@ -43,27 +44,39 @@ fn answer(arguments: &DiagnoseArgs, form: Form) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     let request = arguments.request()?;
-    let chart = arguments.chart.as_deref().map(OutputFile::open).transpose()?;
+    let open = |path: &Option<PathBuf>| path.as_deref().map(OutputFile::open).transpose();
+    let (chart, page) = (open(&arguments.chart)?, open(&arguments.html)?);
     say_how_long(&request, form);
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let found = diagnose(&request, &cancel)?;
     let answer = found.answer();
-    let mut line = String::new();
-    if let (Some(mut file), Some(path)) = (chart, &arguments.chart) {
-        let drawn = report::diagnose::chart(&answer);
-        file.write(&drawn)?;
-        file.complete()?;
-        line = report::page::wrote(path, drawn.len() as u64);
-    }
+    let mut lines = String::new();
+    let drawn = || report::diagnose::chart(&answer);
+    lines += &written(chart, arguments.chart.as_deref(), drawn)?;
+    let whole = || report::diagnose::page(&answer).to_html();
+    lines += &written(page, arguments.html.as_deref(), whole)?;
     let all =
         if arguments.all { report::diagnose::Shown::All } else { report::diagnose::Shown::Short };
     printed(
         form,
         || format!("{:#}\n", service::document(&answer)),
-        || report::diagnose::text(&answer, all, look) + &line,
+        || report::diagnose::text(&answer, all, look) + &lines,
     )?;
     Ok(found.outcome())
+}
+
+/// Writes a file beside the text, if it was asked for, and says so.
+fn written(
+    file: Option<OutputFile>,
+    path: Option<&Path>,
+    content: impl FnOnce() -> String,
+) -> Result<String, Failure> {
+    let (Some(mut file), Some(path)) = (file, path) else { return Ok(String::new()) };
+    let content = content();
+    file.write(&content)?;
+    file.complete()?;
+    Ok(report::page::wrote(path, content.len() as u64))
 }
 
 fn printed(

@@ -72,7 +72,12 @@ pub(super) fn another_volume(
         };
         let changed = lock(&target.changer).change(&request);
         if let Err(source) = changed {
-            return Err(TapeSetError::Change { device, volume, last: refused, source });
+            return Err(TapeSetError::Change {
+                device,
+                volume,
+                last: refused.map(Box::new),
+                source,
+            });
         }
         match open_volume(target, monitor, plan, wanted.used, volume) {
             Ok(volume) => return Ok(volume),

@@ -40,12 +40,12 @@ pub enum TapeSetError {
     #[error(transparent)]
     Compression(#[from] CompressionError),
     /// There is no other volume.
-    #[error("the set needs volume {volume} in {device}{}", and(last.as_ref()))]
+    #[error("the set needs volume {volume} in {device}{}", and(last.as_deref()))]
     Change {
         device: String,
         volume: u32,
         /// Why the one before was refused.
-        last: Option<Refused>,
+        last: Option<Box<Refused>>,
         /// Why there is none.
         source: ChangeError,
     },
