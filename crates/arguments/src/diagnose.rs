@@ -21,9 +21,9 @@ use crate::quantity::Span;
 /// target.
 ///
 /// With --given, it reads what other programs printed, in mails or copies of a terminal: iostat -x,
-/// sar -d, fio and its jobs, dd, time, strace, tar --totals, pv, mt status, tapeinfo, sg_logs, btape,
-/// lsblk, settings of a device's queue, and the summaries of backup programs. It then looks at
-/// nothing of this machine. A line that is not whole is not read.
+/// sar -d, fio and its jobs, dd, time, strace, tar --totals, pv, mt status, tapeinfo, sg_logs,
+/// btape, lsblk, settings of a device's queue, and the summaries of backup programs. It then looks
+/// at nothing of this machine. A line that is not whole is not read.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -196,7 +196,7 @@ impl Other {
             Foreign::Nothing => return Ok(None),
             Foreign::Processor => "while :; do :; done".to_owned(),
             Foreign::Disk => format!(
-                "while :; do dd if={device} of=/dev/null bs=1M iflag=direct status=none || exit; done"
+                "while dd if={device} of=/dev/null bs=1M iflag=direct status=none; do :; done"
             ),
         };
         let mut command = Command::new("/bin/bash");
