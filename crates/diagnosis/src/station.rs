@@ -60,23 +60,25 @@ pub fn stations(chain: &Chain) -> Vec<StationRate> {
             most: Some(rate(small.at_once)),
         });
     }
+    // Bytes of the source for each byte that comes here.
+    let mut smaller = 1.0;
     for (at, link) in chain.links.iter().enumerate() {
         let station = Station::Program(at);
+        let own = |rate: Amount| rate.times(smaller);
         let (now, most) = match &link.work {
             Work::Passes => continue,
             Work::Unknown(_) => (None, None),
-            Work::Holds { bytes_per_second } => (Some(Amount::told(*bytes_per_second)), None),
+            Work::Holds { bytes_per_second } => (Some(own(Amount::told(*bytes_per_second))), None),
             Work::Compresses { rate, threads, .. } => {
                 let at_once = threads.min(chain.processors).max(1.0);
-                (Some(rate.times(at_once)), Some(rate.times(chain.processors.max(1.0))))
+                (Some(own(rate.times(at_once))), Some(own(rate.times(chain.processors.max(1.0)))))
             }
         };
+        if let Work::Compresses { ratio, .. } = link.work {
+            smaller *= ratio.max(1.0);
+        }
         all.push(StationRate { station, now, most });
     }
-    let smaller = chain.links.iter().fold(1.0, |times, link| match link.work {
-        Work::Compresses { ratio, .. } => times * ratio.max(1.0),
-        _ => times,
-    });
     let now = match &chain.target {
         Target::Nowhere => return all,
         Target::Unknown { .. } => None,

@@ -107,6 +107,21 @@ fn a_compressor_of_one_core_gets_all_of_them() {
     assert_eq!(findings[0].certainty, Certainty::Inferred);
 }
 
+/// What comes out of a compressor is less: a rate limit behind it lets more of the source through.
+#[test]
+fn a_rate_limit_behind_a_compressor_counts_what_comes_there() {
+    let line = "tar cf - /srv | gzip | pv -qL 15m > /mnt/srv.tar.gz";
+    let (behind, typed) = chain(line, stream(250e6, 290e6), Target::Nowhere, 80e6);
+    let (ranking, findings) = ranked(&behind, &typed);
+    assert_eq!(findings[0].rule, &rules::PACE, "{findings:?}");
+    let now = ranking.now.bytes.typical / (2.0 * f64::from(15 << 20));
+    assert!((0.95..1.05).contains(&now), "{:?}", ranking.now);
+    let line = "tar cf - /srv | pv -qL 15m | gzip > /mnt/srv.tar.gz";
+    let (before, typed) = chain(line, stream(250e6, 290e6), Target::Nowhere, 80e6);
+    let now = ranked(&before, &typed).0.now.bytes.typical / f64::from(15 << 20);
+    assert!((0.95..1.05).contains(&now), "{now}");
+}
+
 #[test]
 fn small_writes_to_a_drive_are_made_larger() {
     let Target::Tape(mut drive) = tape("LTO-6") else { unreachable!() };
