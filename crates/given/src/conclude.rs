@@ -6,19 +6,24 @@
 mod blocks;
 mod buffers;
 mod calls;
+mod changes;
 mod devices;
+mod job_reports;
 mod jobs;
+mod layers;
 mod programs;
 mod reports;
 mod summaries;
+mod tape_rates;
 mod tape_tests;
 mod tapes;
+mod targets;
 
 use std::borrow::Cow;
 
 use base::finding::Finding;
 
-use crate::piece::{Command, Piece, ProgramTimed, What};
+use crate::piece::{Command, Piece, ProcessorTime, ProgramTimed, Timed, What};
 
 /// Something that the text shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +51,8 @@ pub struct Conclusions {
 
 /// Draws all conclusions.
 pub fn conclude(pieces: &[Piece]) -> Conclusions {
-    let pieces = &unfolded(pieces)[..];
+    let pieces = unfolded(pieces);
+    let pieces = &with_processor_times(&pieces)[..];
     let mut found = Conclusions::default();
     blocks::conclude(pieces, &mut found);
     buffers::conclude(pieces, &mut found);
@@ -54,10 +60,14 @@ pub fn conclude(pieces: &[Piece]) -> Conclusions {
     jobs::conclude(pieces, &with_device, &mut found);
     calls::conclude(pieces, &mut found);
     summaries::conclude(pieces, &mut found);
-    tapes::conclude(pieces, &mut found);
-    tape_tests::conclude(pieces, &mut found);
+    let drives = tapes::Drives::of(pieces);
+    tape_rates::conclude(pieces, &drives, &mut found);
+    tape_tests::conclude(pieces, &drives, &mut found);
+    tapes::conclude(&drives, &mut found);
     programs::conclude(pieces, &mut found);
     reports::conclude(pieces, &mut found);
+    job_reports::conclude(pieces, &mut found);
+    layers::conclude(pieces, &mut found);
     found.missing.sort();
     found.missing.dedup();
     found
@@ -84,6 +94,49 @@ fn unfolded(pieces: &[Piece]) -> Cow<'_, [Piece]> {
     Cow::Owned(all)
 }
 
+/// The pieces with processor times in those of elapsed times: bash prints them below, `time -v`
+/// above.
+fn with_processor_times(pieces: &[Piece]) -> Cow<'_, [Piece]> {
+    let of = |piece: &Piece| match piece.what {
+        What::ProcessorTime(time) => Some(time),
+        _ => None,
+    };
+    if !pieces.iter().any(|piece| of(piece).is_some()) {
+        return Cow::Borrowed(pieces);
+    }
+    let mut all: Vec<Piece> = Vec::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        let mut piece = piece.clone();
+        if let What::Timed(timed) = &mut piece.what {
+            let is_near = |it: &&Piece| it.quoted == piece.quoted && of(it).is_some();
+            let is_bare = |it: &&Piece| is_near(it) && !it.after_text;
+            let below = pieces[at + 1..].iter().take(2).take_while(is_bare);
+            let above = pieces[..at].iter().rev().take(2).take_while(is_near);
+            let mut near: Vec<&Piece> = below.collect();
+            if near.is_empty() && !piece.after_text {
+                near = above.collect();
+                piece.after_text |= near.iter().any(|it| it.after_text);
+            }
+            let times: Vec<ProcessorTime> = near.iter().filter_map(|it| of(it)).collect();
+            take_times(timed, &times);
+            piece.lines = span(near.iter().map(|it| it.lines).chain([piece.lines]));
+        }
+        if of(&piece).is_none() {
+            all.push(piece);
+        }
+    }
+    Cow::Owned(all)
+}
+
+fn take_times(timed: &mut Timed, times: &[ProcessorTime]) {
+    for time in times {
+        match *time {
+            ProcessorTime::User(seconds) => timed.user = timed.user.or(Some(seconds)),
+            ProcessorTime::System(seconds) => timed.system = timed.system.or(Some(seconds)),
+        }
+    }
+}
+
 impl Conclusions {
     fn add(&mut self, lines: (u32, u32), finding: Finding) {
         self.conclusions.push(Conclusion { finding, lines });
@@ -92,6 +145,11 @@ impl Conclusions {
     fn lacks(&mut self, what: &str, command: String) {
         self.missing.push(Missing { what: what.to_owned(), command });
     }
+}
+
+/// Whether both can be of one machine: a prompt without a name may be of any.
+fn is_one_machine(one: &str, other: &str) -> bool {
+    one.is_empty() || other.is_empty() || one == other
 }
 
 /// The lines of all of these.
@@ -108,7 +166,8 @@ struct Run<'a> {
     bytes: Option<u64>,
     /// Processor time, if it is known.
     processor_seconds: Option<f64>,
-    /// Of which drive it is: limits were printed so many times before.
+    /// Of which drive it is, as it was set: limits were printed, or a medium or a setting was
+    /// changed so many times before.
     drive: usize,
     lines: (u32, u32),
     /// There are two results, and one command.
@@ -125,6 +184,7 @@ fn runs(pieces: &[Piece]) -> Vec<Run<'_>> {
     let mut open: Option<(&Command, &Piece)> = None;
     let (mut drive, mut has_run) = (0, false);
     for piece in pieces {
+        drive += usize::from(changes::is_change(&piece.what));
         match &piece.what {
             What::Command(command) => open = Some((command, piece)),
             What::BlockLimits { .. } => {

@@ -23,6 +23,8 @@ pub enum What {
     Timed(Timed),
     /// What `time` of zsh printed of one program of a pipeline.
     ProgramTimed(ProgramTimed),
+    /// A line of `time` with processor time, next to that of the elapsed time.
+    ProcessorTime(ProcessorTime),
     /// The columns of `iostat -x`, which begin a table.
     Columns,
     /// A row of `iostat -x`.
@@ -65,6 +67,8 @@ pub enum What {
     DiskReport(DiskReport),
     /// A line of a job report of Bacula or Bareos.
     JobReport(JobReport),
+    /// `tar -M` asks for the next tape.
+    NextVolume,
     /// A row of `lsblk`.
     Layer(Layer),
     /// Output of one program for other programs, with the pieces that its text has.
@@ -79,7 +83,7 @@ impl What {
         match self {
             What::Command(_) => "a command",
             What::Copied(_) => "dd",
-            What::Timed(_) | What::ProgramTimed(_) => "time",
+            What::Timed(_) | What::ProgramTimed(_) | What::ProcessorTime(_) => "time",
             What::Columns | What::Device(_) => "iostat -x",
             What::Section { .. } | What::JobValue(_) => "a job file of fio",
             What::Job(_) => "a job of fio",
@@ -93,6 +97,7 @@ impl What {
             What::Moved(moved) => moved.mover.name(),
             What::DiskReport(_) => "sar -d",
             What::JobReport(_) => "a job report",
+            What::NextVolume => "tar --multi-volume",
             What::Layer(_) => "lsblk",
             What::Document { program: Program::Iostat, .. } => "iostat -o JSON",
             What::Document { program: Program::Fio, .. } => "fio --output-format",
@@ -126,6 +131,13 @@ pub struct Timed {
     /// Processor time in the program, and in the kernel for it.
     pub user: Option<f64>,
     pub system: Option<f64>,
+}
+
+/// Seconds of a processor: in the program, or in the kernel for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ProcessorTime {
+    User(f64),
+    System(f64),
 }
 
 /// Times of a program, and how it was called.
@@ -188,6 +200,8 @@ pub struct Job {
     pub engine: Option<String>,
     pub depth: Option<u64>,
     pub jobs: Option<u64>,
+    /// Whether it goes around the page cache.
+    pub direct: Option<Switch>,
     /// A value is a variable, or one of several.
     pub is_unsure: bool,
 }
@@ -285,9 +299,11 @@ pub enum TapeStatus {
     WriteRatio(f64),
     /// A flag of TapeAlert that is set.
     Alert(String),
+    /// No medium is loaded, or one is loading.
+    NotReady,
 }
 
-/// Whether a drive does something.
+/// Whether a drive or a job does something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
     On,
@@ -355,9 +371,11 @@ impl Mover {
 }
 
 /// What a program moved. Sizes and rates are as printed: rounded, but for the bytes of tar.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Moved {
     pub mover: Mover,
+    /// The name that its line has (`pv -N`); empty without one.
+    pub label: String,
     pub bytes: f64,
     pub seconds: Option<f64>,
     pub bytes_per_second: Option<f64>,
@@ -387,9 +405,33 @@ pub enum Interval {
     Average,
 }
 
+/// Who wrote a job report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Director {
+    Bacula,
+    Bareos,
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    BackedUp,
+    Failed,
+    Canceled,
+    /// It restored, verified or copied.
+    Other,
+}
+
 /// A line of a job report of Bacula or Bareos.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum JobReport {
+    /// The line above the report, with the first number of the version.
+    Director {
+        director: Director,
+        version: u32,
+    },
+    /// The number of the job, which begins a report.
+    Job,
     Elapsed(f64),
     /// What the file daemon sent.
     ClientBytes(u64),
@@ -399,6 +441,14 @@ pub enum JobReport {
     /// The file daemon compresses: the share that this saves.
     Compressed(f64),
     Uncompressed,
+    /// The last line.
+    Ended(Outcome),
+    /// The storage daemon has written a spool to the tape.
+    Despooled {
+        job: Option<u64>,
+        seconds: f64,
+        bytes_per_second: f64,
+    },
 }
 
 /// A device of `lsblk`, and how deep it stands below a disk.

@@ -78,6 +78,8 @@ struct Before {
     asked: Option<(String, String)>,
     /// The machine of the last prompt.
     machine: String,
+    /// Machines that `ssh` has logged in to, from prompts that do not name theirs.
+    logins: Vec<String>,
     /// The text is in a file of jobs.
     in_job_file: bool,
     /// The text is in a list of flags of TapeAlert.
@@ -106,6 +108,7 @@ pub fn read(text: &str) -> Read {
         if lines[at].text.trim().is_empty() {
             // The next table of sar has its own columns.
             before.sar = None;
+            before.in_alerts = false;
             at += 1;
             continue;
         }

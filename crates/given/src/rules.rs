@@ -31,9 +31,9 @@ base::rules! {
     }
     PROGRAM_BUSY {
         id: "given.program-busy",
-        looks_at: "elapsed and processor time of one program of a pipeline",
+        looks_at: "elapsed and processor time of one program",
         speaks_when: "it took 5 s or longer, and the processor was busy for 90 % of it or more",
-        source: "the times that zsh printed",
+        source: "the times that time printed, of zsh also those of a pipeline's programs",
     }
     AS_MADE {
         id: "given.as-made",
@@ -65,7 +65,7 @@ base::rules! {
         looks_at: "the engine, depth and processes of a job of fio, and the rates and latencies \
                    that fio measured with it",
         speaks_when: "depth and processes are there; that all is in flight if rate times latency \
-                      is 95 % of it or more (Little 1961)",
+                      is 95 % of it or more (Little 1961), but not of libaio without direct=1",
         source: "fio or its job",
     }
     IN_FLIGHT {
@@ -93,11 +93,12 @@ base::rules! {
         speaks_when: "there is one size, and the rate differs from size divided by time by more \
                       than 5 %, in units of 1000 and of 1024",
         source: "the summary itself",
-    }    NO_TAPE {
+    }
+    NO_TAPE {
         id: "given.no-tape",
         looks_at: "the status bits of a tape drive",
-        speaks_when: "DR_OPEN is set and ONLINE is not",
-        source: "mt status",
+        speaks_when: "DR_OPEN is set and ONLINE is not, or Ready is no",
+        source: "mt status, tapeinfo",
     }
     TAPE_UNBUFFERED {
         id: "given.tape-unbuffered",
@@ -135,8 +136,9 @@ base::rules! {
         id: "given.below-lowest",
         looks_at: "the rate at which a drive was written to, and the lowest speed of its medium's \
                    generation",
-        speaks_when: "it took 30 s or longer, and the rate is below that of all makers' drives",
-        source: "mt status or tapeinfo, and the times that dd and tar printed",
+        speaks_when: "it took 30 s or longer for more than 2 GiB, no command changed the medium in \
+                      between, and the rate on the tape is below that of all makers' drives",
+        source: "mt status or tapeinfo, the ratio of sg_logs, and what dd, tar and pv printed",
     }
     ZEROS {
         id: "given.zeros",
@@ -146,9 +148,12 @@ base::rules! {
     }
     AT_HIGHEST {
         id: "given.at-highest",
-        looks_at: "the rate of random data, and the highest speed of the medium's generation",
-        speaks_when: "the rate is 90 % of it or more",
-        source: "btape speed, and mt status or tapeinfo of the same device",
+        looks_at: "the rate of data that the drive does not compress, and the highest speed of the \
+                   medium's generation",
+        speaks_when: "the rate is 90 % of it or more, and zeros are not as slow on a drive that \
+                      may compress",
+        source: "btape speed, or dd with the compression off, and mt status or tapeinfo of the \
+                 same device",
     }
     DISK_REPORT {
         id: "given.disk-report",
@@ -159,7 +164,7 @@ base::rules! {
     MOVED {
         id: "given.moved",
         looks_at: "what a program says at its end that it moved",
-        speaks_when: "size, and time or rate, are there",
+        speaks_when: "size, and time or rate, are there; of a job 100 MB and 10 s or more",
         source: "tar --totals, pv, rsync, restic, job reports of Bacula and Bareos",
     }
     CLIENT_COMPRESSES {
@@ -167,6 +172,18 @@ base::rules! {
         looks_at: "the compression of a job",
         speaks_when: "the file daemon compresses",
         source: "job reports of Bacula and Bareos",
+    }
+    JOB_FAILED {
+        id: "given.job-failed",
+        looks_at: "the line Termination of a job",
+        speaks_when: "it has an error, or the job was canceled",
+        source: "job reports of Bacula and Bareos",
+    }
+    DESPOOLED {
+        id: "given.despooled",
+        looks_at: "the time and rate of spools that went to a tape",
+        speaks_when: "all of a job have 100 MB and 10 s or more",
+        source: "the storage daemon of Bacula or Bareos",
     }
     LAYERS {
         id: "given.layers",

@@ -72,7 +72,7 @@ fn double_buffering() {
         &[
             "two dd obs=512k in front of it save 56.7 s, 29 % of what /dev/tape costs",
             "one dd obs=512k in front of it costs 1 min 08 s",
-            "to /dev/null the pipeline keeps a processor busy",
+            "to /dev/null, processor time is nearly all of the pipeline's time: 6 min 55 s in",
         ],
     );
 }
@@ -209,6 +209,15 @@ fn programs_of_a_pipeline() {
     let found = of(&["time.txt"]);
     assert_shown(&found, &["gzip keeps a processor busy: 1 min 37 s of", "use pigz in its place"]);
     assert_eq!(found.conclusions.len(), 1, "{found:#?}");
+    let found = of(&["time-bash.txt"]);
+    assert_shown(&found, &["gzip keeps a processor busy: 6 min 49 s of", "use pigz in its place"]);
+}
+
+#[test]
+fn a_job_that_failed_after_its_spool_was_written() {
+    let found = of(&["spool.txt"]);
+    assert_shown(&found, &["the spool went to the tape at 150 MB/s", "the job failed"]);
+    assert_eq!(found.conclusions.len(), 2, "{found:#?}");
 }
 
 #[test]
@@ -242,7 +251,13 @@ fn reports_by_themselves() {
     assert_shown(&found, &[busy, "sdb was busy for 82 %", "nvme0n1 was busy for 12 %"]);
     assert_eq!(found.conclusions.len(), 3, "{found:#?}");
     let found = of(&["job-report.txt"]);
-    assert_shown(&found, &["the job moved 35.0 MB/s: 199 GB in 1 h 35 min", "42 % smaller"]);
+    assert_shown(
+        &found,
+        &[
+            "the job moved 35.0 MB/s after compression, and read about 60.7 MB/s: 199 GB",
+            "42 % smaller",
+        ],
+    );
     assert_shown(
         &of(&["lsblk.txt"]),
         &["/srv lies on vg-srv (lvm) on md0 (raid1) on sda2 (part) on sda (disk)"],

@@ -3,8 +3,10 @@
 use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
+use super::changes::is_one_drive;
+use super::targets::is_tape;
 use super::{Conclusions, Run, runs, span};
-use crate::piece::{Command, Piece};
+use crate::piece::Piece;
 use crate::rules;
 
 /// A size is enough if no other is faster by this.
@@ -58,7 +60,7 @@ impl Trial<'_> {
     fn is_comparable(&self, other: &Trial<'_>) -> bool {
         self.program == other.program
             && self.source == other.source
-            && self.target == other.target
+            && is_one_drive(&self.target, &other.target)
             && self.run.command.machine == other.run.command.machine
             && self.run.drive == other.run.drive
             && self.run.bytes == other.run.bytes
@@ -101,16 +103,10 @@ fn trial<'a>(run: &Run<'a>) -> Option<Trial<'a>> {
     Some(Trial { run: *run, program, source, target, block_bytes, name })
 }
 
-/// Where a command of one `dd` or `tar` writes.
-pub(super) fn target_of(command: &Command) -> Option<String> {
-    let [stage] = &command.stages[..] else { return None };
+/// The file that a stage of `tar` writes.
+pub(super) fn tar_target(stage: &str) -> Option<String> {
     let words: Vec<&str> = stage.split_whitespace().collect();
-    let words = match words.first()?.rsplit('/').next()? {
-        "dd" => of_dd(&words[1..]),
-        "tar" | "gtar" => of_tar(&words[1..]),
-        _ => None,
-    };
-    Some(words?.target)
+    Some(of_tar(&words[1..])?.target)
 }
 
 fn of_dd(words: &[&str]) -> Option<Words> {
@@ -121,7 +117,7 @@ fn of_dd(words: &[&str]) -> Option<Words> {
     };
     // How many blocks, and how progress is shown, is no matter: the bytes are compared.
     let is_left = |word: &&&str| {
-        !["bs=", "obs=", "ibs=", "count=", "status="].iter().any(|it| word.starts_with(it))
+        !["bs=", "obs=", "ibs=", "of=", "count=", "status="].iter().any(|it| word.starts_with(it))
     };
     let mut left: Vec<&str> = words.iter().filter(is_left).copied().collect();
     left.sort_unstable();
@@ -145,6 +141,8 @@ fn of_tar(words: &[&str]) -> Option<Words> {
             None => (at == 0).then_some(*word),
         };
         let Some(letters) = letters else {
+            makes |= *word == "--create";
+            target = target.or(word.strip_prefix("--file=").map(str::to_owned));
             rest.push((*word).to_owned());
             continue;
         };
@@ -275,7 +273,7 @@ fn of_sources(groups: &[Vec<Trial<'_>>], found: &mut Conclusions) {
     let pairs = trials.iter().flat_map(|slow| trials.iter().map(move |fast| (*slow, *fast)));
     let is_pair = |(slow, fast): &(&Trial<'_>, &Trial<'_>)| {
         slow.name != fast.name
-            && slow.target == fast.target
+            && is_one_drive(&slow.target, &fast.target)
             && slow.block_bytes == fast.block_bytes
             && slow.run.drive == fast.run.drive
             && slow.run.command.machine == fast.run.command.machine
@@ -303,8 +301,4 @@ fn of_sources(groups: &[Vec<Trial<'_>>], found: &mut Conclusions) {
         Some(format!("or {} is read more slowly: its own rate was not measured", slow.name));
     let finding = finding.with_action("choose the block size with data like those you will store");
     found.add(span([slow.run.lines, fast.run.lines]), finding);
-}
-
-fn is_tape(path: &str) -> bool {
-    ["/dev/nst", "/dev/st", "/dev/tape"].iter().any(|begin| path.starts_with(begin))
 }

@@ -10,6 +10,8 @@ use crate::rules;
 
 /// Share of the time from which on a pipeline is bound by the processor.
 const BUSY: f64 = 0.9;
+/// Up to this share it may be one program that keeps one processor busy.
+const ONE: f64 = 1.1;
 
 /// A run of a pipeline.
 struct Variant<'a> {
@@ -128,12 +130,15 @@ fn of_processor(nowhere: &Variant<'_>, found: &mut Conclusions) {
     if share < BUSY {
         return;
     }
-    let what = "to /dev/null the pipeline keeps a processor busy";
-    let why = format!(
-        "{} of processor time in {}",
-        format::duration(processor),
-        format::duration(nowhere.run.seconds)
-    );
+    let seconds = [processor, nowhere.run.seconds].map(format::duration).join(" in ");
+    let (what, why) = if share <= ONE {
+        let what = "to /dev/null, processor time is nearly all of the pipeline's time".to_owned();
+        let one = "one of its programs most likely keeps a processor busy";
+        (what, format!("{seconds}, of all its programs together: {one}"))
+    } else {
+        let what = format!("to /dev/null the pipeline keeps {share:.1} processors busy");
+        (what, format!("{seconds}, of all its programs together"))
+    };
     let mut finding = Finding::new(&rules::PROCESSOR, Certainty::Inferred, what)
         .because(why)
         .with_number("processors in use", share, Unit::Ratio);

@@ -4,7 +4,7 @@ use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
 use super::jobs::{ALL_OFFERED, Load, loads};
-use super::{COMPARED_MAX, Conclusions, span};
+use super::{COMPARED_MAX, Conclusions, is_one_machine, span};
 use crate::piece::{DeviceRow, Piece, Requests, Setting, What};
 use crate::rules;
 
@@ -29,6 +29,8 @@ const MORE_THAN_OFFERED: f64 = 1.05;
 struct Table {
     device: String,
     machine: String,
+    /// Tables of one run of iostat have the same number.
+    run: usize,
     mean: DeviceRow,
     /// It may be of all the time since the machine was started.
     is_since_start: bool,
@@ -61,11 +63,24 @@ pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) -> Vec<(u32, u
         merged(table, found);
         as_made(table, load, found);
         split(table, load, limit, found);
-        in_flight(table, load, limit, found);
+        if !is_part(table, load, &tables) {
+            in_flight(table, load, limit, found);
+        }
         used.extend(load.map(|load| load.lines));
     }
     merging_off(&settings, &tables, found);
     used
+}
+
+/// Whether another device of the run has all that the job offers, and the others share it: they lie
+/// below that one, as disks below md0.
+fn is_part(table: &Table, load: Option<&Load>, tables: &[Table]) -> bool {
+    let Some(offers) = load.and_then(Load::offers).map(|it| it as f64) else { return false };
+    let of = |it: &Table| it.mean.in_flight.unwrap_or(0.0);
+    let is_all = |it: f64| (ALL_OFFERED..=MORE_THAN_OFFERED).contains(&(it / offers));
+    let in_run = || tables.iter().filter(|it| it.run == table.run);
+    let parts: f64 = in_run().map(of).filter(|it| !is_all(*it)).sum();
+    in_run().any(|it| is_all(of(it))) && !is_all(of(table)) && is_all(parts)
 }
 
 /// One table for each device of a run of iostat. A run begins at a command, or behind other text.
@@ -90,7 +105,7 @@ fn tables(pieces: &[Piece]) -> Vec<Table> {
                     None if has_room => {
                         let device = row.device.as_str();
                         let all = vec![(row.as_ref(), piece.lines)];
-                        tables.push(Rows { device, machine, shows_start, all });
+                        tables.push(Rows { device, machine, run: begins, shows_start, all });
                     }
                     None => {}
                 }
@@ -101,15 +116,11 @@ fn tables(pieces: &[Piece]) -> Vec<Table> {
     tables.iter().filter_map(busy).collect()
 }
 
-/// Whether both can be of one machine: a prompt without a name may be of any.
-fn is_one_machine(one: &str, other: &str) -> bool {
-    one.is_empty() || other.is_empty() || one == other
-}
-
 /// Rows of a device in a run of iostat.
 struct Rows<'a> {
     device: &'a str,
     machine: &'a str,
+    run: usize,
     /// The first report is of the time since the machine was started.
     shows_start: bool,
     all: Vec<(&'a DeviceRow, (u32, u32))>,
@@ -126,7 +137,7 @@ fn leaves_out_start(line: &str) -> bool {
 fn busy(rows: &Rows<'_>) -> Option<Table> {
     let is_since_start = rows.all.len() == 1 && rows.shows_start;
     let skipped = usize::from(rows.shows_start && !is_since_start);
-    let machine = rows.machine.to_owned();
+    let (machine, run) = (rows.machine.to_owned(), rows.run);
     let rows = &rows.all[skipped..];
     let most = rows.iter().map(|(row, _)| row.bytes_per_second()).fold(0.0, f64::max);
     let busy: Vec<&DeviceRow> = rows
@@ -146,6 +157,7 @@ fn busy(rows: &Rows<'_>) -> Option<Table> {
     Some(Table {
         device: first.device.clone(),
         machine,
+        run,
         is_since_start,
         mean: DeviceRow {
             device: first.device.clone(),

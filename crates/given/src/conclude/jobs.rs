@@ -4,7 +4,7 @@ use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
 use super::{COMPARED_MAX, Conclusions, span};
-use crate::piece::{Job, Piece, What};
+use crate::piece::{Command, Job, Piece, Switch, What};
 use crate::rules;
 
 /// A device has all that a job offers from this share of it on.
@@ -28,7 +28,18 @@ impl Load {
     pub(super) fn has_one_each(&self) -> bool {
         let one = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
         // fio's own on Linux is psync.
-        self.job.engine.as_deref().is_none_or(|engine| one.contains(&engine))
+        let is_one = self.job.engine.as_deref().is_none_or(|engine| one.contains(&engine));
+        is_one || self.is_buffered()
+    }
+
+    /// libaio through the page cache: the kernel returns from the call that submits a request when
+    /// the request is done.
+    fn is_buffered(&self) -> bool {
+        self.is_libaio() && self.job.direct == Some(Switch::Off)
+    }
+
+    fn is_libaio(&self) -> bool {
+        self.job.engine.as_deref() == Some("libaio")
     }
 
     /// Most requests that it has in flight.
@@ -40,7 +51,9 @@ impl Load {
 
     /// What gives it twice as many.
     pub(super) fn twice(&self) -> String {
-        if self.has_one_each() {
+        if self.is_buffered() {
+            "direct=1".to_owned()
+        } else if self.has_one_each() {
             format!("numjobs={}", self.job.jobs.unwrap_or(1).saturating_mul(2))
         } else {
             format!("iodepth={}", self.job.depth.unwrap_or(1).saturating_mul(2))
@@ -57,7 +70,25 @@ pub(super) fn conclude(pieces: &[Piece], with_device: &[(u32, u32)], found: &mut
     }
 }
 
+/// A job whose depth has no effect.
+fn buffered(load: &Load, offers: u64, depth: u64) -> Finding {
+    let requests = format::counted(offers, "request", "requests");
+    let what = format!(
+        "the job has about {requests} in flight, not {}: libaio without direct=1",
+        offers.saturating_mul(depth)
+    );
+    let why = "through the page cache, libaio waits for each request before it submits the next";
+    Finding::new(&rules::OFFERED, Certainty::Inferred, what)
+        .because(why)
+        .with_action(format!("{} has {depth} of each process in flight", load.twice()))
+        .with_number("offered", offers as f64, Unit::Count)
+}
+
 fn offered(load: &Load, offers: u64) -> Finding {
+    let depth = load.job.depth.unwrap_or(1);
+    if load.is_buffered() && depth > 1 {
+        return buffered(load, offers, depth);
+    }
     let block = load.job.block_bytes.map(format::binary_size);
     let of = block.map(|block| format!(" of {block}")).unwrap_or_default();
     let latencies: Option<Vec<f64>> =
@@ -65,7 +96,7 @@ fn offered(load: &Load, offers: u64) -> Finding {
     // Rate times latency is the mean number in flight.
     let in_flight: f64 = latencies.unwrap_or_default().iter().sum();
     let rate: f64 = load.measured.iter().map(|(rate, _)| rate).sum();
-    let finding = if rate > 0.0 && in_flight >= offers as f64 * ALL_OFFERED {
+    let mut finding = if rate > 0.0 && in_flight >= offers as f64 * ALL_OFFERED {
         let what = format!("the job has all of its {offers} requests{of} in flight");
         let why = format!(
             "{} each second, each for {} in the mean: more of them may bring more, or only wait \
@@ -80,7 +111,6 @@ fn offered(load: &Load, offers: u64) -> Finding {
     } else {
         let count = format::counted(offers, "request", "requests");
         let what = format!("the job has {count}{of} in flight at most");
-        let depth = load.job.depth.unwrap_or(1);
         let processes = format::counted(load.job.jobs.unwrap_or(1), "process", "processes");
         let why = if load.has_one_each() && depth > 1 {
             let engine = load.job.engine.as_deref().unwrap_or("fio's own engine, psync,");
@@ -90,6 +120,10 @@ fn offered(load: &Load, offers: u64) -> Finding {
         };
         Finding::new(&rules::OFFERED, Certainty::Told, what).because(why)
     };
+    if load.is_libaio() && load.job.direct.is_none() && depth > 1 {
+        let text = "so with direct=1: without it, libaio has about one request in flight";
+        finding.caveat = Some(text.to_owned());
+    }
     finding.with_number("offered", offers as f64, Unit::Count)
 }
 
@@ -101,7 +135,12 @@ fn latency(seconds: f64) -> String {
 /// All jobs of a text.
 pub(super) fn loads(pieces: &[Piece]) -> Vec<Load> {
     let mut loads = of_files(pieces);
-    loads.extend(of_outputs(pieces));
+    let mut of_outputs = of_outputs(pieces);
+    for load in of_outputs.iter_mut().filter(|load| load.job.direct.is_none()) {
+        // The file of its job may be in the text.
+        load.job.direct = direct_of(&load.job, &loads);
+    }
+    loads.append(&mut of_outputs);
     loads.sort_by_key(|load| load.lines);
     let mut machines = pieces.iter().filter_map(|piece| match &piece.what {
         What::Command(command) => Some((piece.lines.0, &command.machine)),
@@ -117,6 +156,30 @@ pub(super) fn loads(pieces: &[Piece]) -> Vec<Load> {
     }
     loads.truncate(COMPARED_MAX);
     loads
+}
+
+/// As all jobs of files have it that are like this one.
+fn direct_of(job: &Job, files: &[Load]) -> Option<Switch> {
+    let key = |it: &Job| (it.block_bytes, it.engine.clone(), it.depth);
+    let mut like = files.iter().filter(|it| key(&it.job) == key(job)).map(|it| it.job.direct);
+    let first = like.next()??;
+    like.all(|it| it == Some(first)).then_some(first)
+}
+
+/// What a command line of fio says. Where it names a file of jobs, that may say more.
+fn direct_of_command(command: &Command) -> Option<Switch> {
+    let [stage] = &command.stages[..] else { return None };
+    let mut words = stage.split_whitespace();
+    (words.next()?.rsplit('/').next()? == "fio").then_some(())?;
+    let mut all_shown = true;
+    for word in words {
+        match word {
+            "--direct=1" | "--buffered=0" => return Some(Switch::On),
+            "--direct=0" | "--buffered=1" => return Some(Switch::Off),
+            word => all_shown &= word.starts_with("--"),
+        }
+    }
+    all_shown.then_some(Switch::Off)
 }
 
 /// Those of files: each section has the values of `[global]`, and its own. Sections run one beside
@@ -156,6 +219,10 @@ fn of_files(pieces: &[Piece]) -> Vec<Load> {
         }
     }
     loads.retain(|load| load.job.block_bytes.is_some() || load.job.depth.is_some());
+    for load in &mut loads {
+        // All of its values are there, and fio's own is 0.
+        load.job.direct = load.job.direct.or(Some(Switch::Off));
+    }
     loads
 }
 
@@ -166,6 +233,7 @@ fn with_value(job: Job, value: &Job) -> Job {
         engine: value.engine.clone().or(job.engine),
         depth: value.depth.or(job.depth),
         jobs: value.jobs.or(job.jobs),
+        direct: value.direct.or(job.direct),
         is_unsure: job.is_unsure || value.is_unsure,
     }
 }
@@ -176,6 +244,7 @@ fn of_outputs(pieces: &[Piece]) -> Vec<Load> {
     let mut loads: Vec<Load> = Vec::new();
     // Jobs of the output that is being read, and whether their results have begun.
     let (mut first, mut has_results, mut is_open) = (0, true, false);
+    let mut direct = None;
     for piece in pieces {
         match &piece.what {
             What::Job(job) => {
@@ -183,7 +252,8 @@ fn of_outputs(pieces: &[Piece]) -> Vec<Load> {
                 if has_results {
                     (first, has_results) = (loads.len(), false);
                 }
-                loads.push(Load { job: job.clone(), lines: piece.lines, ..Load::default() });
+                let job = Job { direct: job.direct.or(direct), ..job.clone() };
+                loads.push(Load { job, lines: piece.lines, ..Load::default() });
                 if loads.len() > first + 1 {
                     loads[first..].iter_mut().for_each(|load| load.is_one_of_several = true);
                 }
@@ -208,7 +278,9 @@ fn of_outputs(pieces: &[Piece]) -> Vec<Load> {
                 }
             }
             // Its results are not those of a job before it.
-            What::Command(_) => (has_results, is_open) = (true, false),
+            What::Command(command) => {
+                (has_results, is_open, direct) = (true, false, direct_of_command(command));
+            }
             _ => {}
         }
     }

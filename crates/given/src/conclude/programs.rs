@@ -1,10 +1,11 @@
-//! Programs that keep a processor busy, where each program of a pipeline was timed.
+//! Programs that keep a processor busy, where each program of a pipeline was timed, or a command of
+//! one program.
 
 use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
-use super::Conclusions;
-use crate::piece::{Piece, ProgramTimed, What};
+use super::{Conclusions, Run, runs};
+use crate::piece::{Piece, What};
 use crate::rules;
 
 /// Share of the time from which on a program is bound by the processor.
@@ -25,25 +26,51 @@ const WITH_THREADS: [(&str, &str); 6] = [
     ("openssl", "a cipher that the processor has instructions for (aes)"),
 ];
 
+/// Seconds that a program took, and its processor time in them.
+#[derive(Clone, Copy)]
+struct Times {
+    elapsed: f64,
+    processor: f64,
+}
+
 pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
-    let mut said = 0;
+    let mut all: Vec<((u32, u32), Finding)> = Vec::new();
+    let mut of_zsh: Vec<u32> = Vec::new();
     for piece in pieces {
         let What::ProgramTimed(program) = &piece.what else { continue };
-        if let Some(finding) = busy(program).filter(|_| said < SAID_MAX) {
-            said += 1;
-            found.add(piece.lines, finding);
-        }
+        of_zsh.push(piece.lines.1);
+        let timed = program.timed;
+        let processor = timed.user.zip(timed.system).map(|(user, system)| user + system);
+        let times = processor.map(|processor| Times { elapsed: timed.elapsed, processor });
+        let finding = times.and_then(|times| busy(&program.line, times));
+        all.extend(finding.map(|it| (piece.lines, it)));
+    }
+    let runs = runs(pieces);
+    for run in runs.iter().filter(|run| !of_zsh.contains(&run.lines.1)) {
+        all.extend(of_run(run).map(|it| (run.lines, it)));
+    }
+    for (lines, finding) in all.into_iter().take(SAID_MAX) {
+        found.add(lines, finding);
     }
 }
 
-fn busy(program: &ProgramTimed) -> Option<Finding> {
-    let timed = program.timed;
-    let processor = timed.user? + timed.system?;
-    let share = processor / timed.elapsed;
-    if timed.elapsed < LONG_SECONDS || share < BUSY {
+/// A command of one program: in a pipeline the times are those of all.
+fn of_run(run: &Run<'_>) -> Option<Finding> {
+    let [stage] = &run.command.stages[..] else { return None };
+    let times = Times { elapsed: run.seconds, processor: run.processor_seconds? };
+    let mut finding = busy(stage, times)?;
+    let caveat = finding.caveat.unwrap_or_default();
+    finding.caveat = Some(format!("with the programs that it starts; {caveat}"));
+    Some(finding)
+}
+
+fn busy(line: &str, times: Times) -> Option<Finding> {
+    let Times { elapsed, processor } = times;
+    let share = processor / elapsed;
+    if elapsed < LONG_SECONDS || share < BUSY {
         return None;
     }
-    let name = program.line.split(' ').next()?.rsplit('/').next()?;
+    let name = line.split(' ').next()?.rsplit('/').next()?;
     let what = if share <= ONE {
         format!("{name} keeps a processor busy")
     } else {
@@ -52,7 +79,7 @@ fn busy(program: &ProgramTimed) -> Option<Finding> {
     let why = format!(
         "{} of processor time in {}",
         format::duration(processor),
-        format::duration(timed.elapsed)
+        format::duration(elapsed)
     );
     let mut finding = Finding::new(&rules::PROGRAM_BUSY, Certainty::Measured, what)
         .because(why)

@@ -1,10 +1,11 @@
-//! What reports say by themselves: `sar -d`, job reports, last lines of programs, `lsblk`.
+//! What reports say by themselves: `sar -d`, and last lines of programs.
 
 use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
-use super::{Conclusions, span};
-use crate::piece::{DiskReport, Interval, JobReport, Layer, Moved, Mover, Piece, What};
+use super::Conclusions;
+use super::targets::{asks_for_tapes, is_tar_to_null};
+use crate::piece::{Command, DiskReport, Interval, Moved, Mover, Piece, What};
 use crate::rules;
 
 /// Below this share of the time nothing is said of a device, in per cent.
@@ -16,12 +17,7 @@ const SECONDS_MIN: f64 = 1.0;
 
 pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
     disks(pieces, found);
-    jobs(pieces, found);
-    for piece in pieces.iter().filter(|it| matches!(it.what, What::Moved(_))).take(SAID_MAX) {
-        let What::Moved(it) = piece.what else { continue };
-        found.add(piece.lines, moved(it));
-    }
-    layers(pieces, found);
+    last_lines(pieces, found);
 }
 
 /// The busiest interval of each device. Another table begins at a command, or behind other text.
@@ -86,75 +82,39 @@ fn busiest(report: &DiskReport) -> Finding {
     finding
 }
 
-/// One job of Bacula or Bareos.
-#[derive(Clone, Copy, Default)]
-struct Report {
-    elapsed: Option<f64>,
-    client_bytes: Option<u64>,
-    stored_bytes: Option<u64>,
-    saved: Option<f64>,
-    lines: (u32, u32),
-}
-
-fn jobs(pieces: &[Piece], found: &mut Conclusions) {
-    let mut reports: Vec<Report> = Vec::new();
+/// What programs said that they moved, each with the command before it.
+fn last_lines(pieces: &[Piece], found: &mut Conclusions) {
+    let (mut open, mut said): (Option<(&Command, u32)>, usize) = (None, 0);
     for piece in pieces {
-        let What::JobReport(line) = piece.what else { continue };
-        // The elapsed time is the first line of a report.
-        let begins = matches!(line, JobReport::Elapsed(_));
-        if begins && reports.len() < SAID_MAX {
-            reports.push(Report { lines: piece.lines, ..Report::default() });
-        } else if begins {
-            break;
+        match &piece.what {
+            What::Command(command) => open = Some((command, piece.quoted)),
+            What::Moved(it) if said < SAID_MAX => {
+                said += 1;
+                let command = open.filter(|(_, quoted)| *quoted == piece.quoted);
+                found.add(piece.lines, moved(it, command.map(|(command, _)| command)));
+            }
+            _ => {}
         }
-        let Some(report) = reports.last_mut() else { continue };
-        match line {
-            JobReport::Elapsed(seconds) => report.elapsed = Some(seconds),
-            // Another report has lost its beginning.
-            JobReport::ClientBytes(_) if report.client_bytes.is_some() => report.elapsed = None,
-            JobReport::ClientBytes(bytes) => report.client_bytes = Some(bytes),
-            JobReport::StoredBytes(bytes) => report.stored_bytes = Some(bytes),
-            JobReport::Compressed(share) => report.saved = Some(share),
-            JobReport::Rate(_) | JobReport::Uncompressed => {}
-        }
-        report.lines = span([report.lines, piece.lines]);
-    }
-    for report in reports {
-        job(&report, found);
     }
 }
 
-fn job(report: &Report, found: &mut Conclusions) {
-    let Some(seconds) = report.elapsed.filter(|it| *it >= SECONDS_MIN) else { return };
-    let Some(bytes) = report.client_bytes.filter(|bytes| *bytes > 0) else { return };
-    let rate = bytes as f64 / seconds;
-    let what = format!("the job moved {}", format::rate(rate));
-    let mut why = format!("{} in {}", format::size(bytes), format::duration(seconds));
-    if let Some(stored) = report.stored_bytes {
-        why += &format!(", of which the storage daemon wrote {}", format::size(stored));
-    }
-    let mut finding = Finding::new(&rules::MOVED, Certainty::Told, what).because(why).with_number(
-        "rate",
-        rate,
-        Unit::BytesPerSecond,
-    );
-    finding.caveat = Some(
-        "waiting for a volume and writing a spool to tape count as time of the job".to_owned(),
-    );
-    found.add(report.lines, finding);
-    let Some(share) = report.saved else { return };
-    let what = format!("the client compresses: {:.0} % smaller", share * 100.0);
-    let finding = Finding::new(&rules::CLIENT_COMPRESSES, Certainty::Told, what)
-        .because("each job does so in one thread of the file daemon")
-        .with_number("share saved", share, Unit::Share);
-    found.add(report.lines, finding);
-    let command = "on the client, during the job: top -b -H -n 3".to_owned();
-    found.lacks("whether compression by the client is the limit", command);
+/// GNU tar knows the null device, and does not read the files for it.
+fn of_nothing(size: &str) -> Finding {
+    let what = format!("tar read none of the {size} that it counted: its target is /dev/null");
+    Finding::new(&rules::MOVED, Certainty::Inferred, what)
+        .because("GNU tar does not read files for the null device, so its rate says nothing")
+        .with_action("tar cf - FILES | cat > /dev/null reads them")
 }
 
-fn moved(moved: Moved) -> Finding {
-    let name = moved.mover.name();
+fn moved(moved: &Moved, command: Option<&Command>) -> Finding {
+    let name = match moved.label.as_str() {
+        "" => moved.mover.name().to_owned(),
+        label => format!("{} of `{label}`", moved.mover.name()),
+    };
     let size = format::size(moved.bytes as u64);
+    if moved.mover == Mover::Tar && command.is_some_and(is_tar_to_null) {
+        return of_nothing(&size);
+    }
     let seconds = moved.seconds.filter(|it| *it >= SECONDS_MIN);
     let rate = seconds.map(|seconds| moved.bytes / seconds).or(moved.bytes_per_second);
     let in_time = seconds.map(|it| format!(" in {}", format::duration(it))).unwrap_or_default();
@@ -180,39 +140,12 @@ fn moved(moved: Moved) -> Finding {
         }
     };
     finding.caveat = match moved.mover {
+        Mover::Tar if command.is_some_and(asks_for_tapes) => {
+            Some("the wait for the next tape counts, too".to_owned())
+        }
         Mover::Tar => Some("the rate was printed with two digits".to_owned()),
         Mover::Rsync => Some("what did not change was not sent".to_owned()),
         Mover::Pv | Mover::Restic => None,
     };
     finding
-}
-
-/// What lies below mount points that do not lie on a disk or a partition itself.
-fn layers(pieces: &[Piece], found: &mut Conclusions) {
-    let mut stack: Vec<(&Layer, (u32, u32))> = Vec::new();
-    let mut said = 0;
-    for piece in pieces {
-        let What::Layer(layer) = &piece.what else {
-            stack.clear();
-            continue;
-        };
-        stack.truncate(layer.depth as usize);
-        // A row between is missing.
-        if stack.len() != layer.depth as usize {
-            stack.clear();
-            continue;
-        }
-        stack.push((layer, piece.lines));
-        let is_plain = |it: &&(&Layer, (u32, u32))| matches!(it.0.kind.as_str(), "disk" | "part");
-        let is_deep = !stack.iter().all(|it| is_plain(&it));
-        if layer.mounted_at.is_empty() || !is_deep || stack.len() < 2 || said == SAID_MAX {
-            continue;
-        }
-        said += 1;
-        let names: Vec<String> =
-            stack.iter().rev().map(|(it, _)| format!("{} ({})", it.name, it.kind)).collect();
-        let what = format!("{} lies on {}", layer.mounted_at, names.join(" on "));
-        let finding = Finding::new(&rules::LAYERS, Certainty::Told, what);
-        found.add(span(stack.iter().map(|it| it.1)), finding);
-    }
 }

@@ -4,9 +4,9 @@ use base::finding::{Certainty, Finding, Severity, Unit};
 use base::format;
 use model::tape::generation::{Certainty as Sure, Generation};
 
-use super::tape_tests::{self, Test};
-use super::{COMPARED_MAX, Conclusions, Run, blocks, runs, span};
-use crate::piece::{Command, Moved, Mover, Piece, Switch, TapeStatus, What};
+use super::changes::{Changed, Changes, is_one_drive};
+use super::{COMPARED_MAX, Conclusions, span};
+use crate::piece::{Piece, Switch, TapeStatus, What};
 use crate::rules;
 
 /// Bits of `mt_gstat` (linux/mtio.h).
@@ -18,20 +18,14 @@ const BUFFERED: u32 = 0x0001_0000;
 const CLEANING: u32 = 0x0000_8000;
 /// Fixed blocks below this cost a rate that is worth a change.
 const SMALL_BLOCK_BYTES: u32 = 65_536;
-/// A shorter run may be all in the buffer of the drive.
-const LONG_SECONDS: f64 = 30.0;
-/// Bytes for each second: no drive is slower.
-const RATE_MIN: f64 = 1.0;
-/// A rate is the highest speed from this share of it on.
-const NEAR: f64 = 0.9;
 /// Flags that TapeAlert has.
 const FLAGS_MAX: usize = 64;
-/// A rate that was printed with two digits, `1.0`, may be larger by this.
-const TWO_DIGITS: f64 = 1.05;
+/// LTO-1 shares its density code with tapes of DLT1.
+const SHARED_DENSITY: u8 = 0x40;
 
 /// One output of these programs.
 #[derive(Default)]
-struct Status<'a> {
+pub(super) struct Status<'a> {
     /// As in `-f DEVICE`, if the command was sent.
     device: Option<&'a str>,
     machine: &'a str,
@@ -43,7 +37,8 @@ struct Status<'a> {
     compression: Option<Switch>,
     write_ratio: Option<f64>,
     alerts: Vec<&'a str>,
-    lines: (u32, u32),
+    is_not_ready: bool,
+    pub(super) lines: (u32, u32),
 }
 
 impl<'a> Status<'a> {
@@ -65,6 +60,7 @@ impl<'a> Status<'a> {
             TapeStatus::Compression(_) => self.compression.is_some(),
             TapeStatus::WriteRatio(_) => self.write_ratio.is_some(),
             TapeStatus::Alert(ref name) => self.alerts.contains(&name.as_str()),
+            TapeStatus::NotReady => self.is_not_ready,
         }
     }
 
@@ -83,6 +79,7 @@ impl<'a> Status<'a> {
             TapeStatus::WriteRatio(ratio) => self.write_ratio = Some(ratio),
             TapeStatus::Alert(ref name) if self.alerts.len() < FLAGS_MAX => self.alerts.push(name),
             TapeStatus::Alert(_) => {}
+            TapeStatus::NotReady => self.is_not_ready = true,
         }
     }
 
@@ -92,40 +89,134 @@ impl<'a> Status<'a> {
 
     /// A command for the drive.
     fn mt(&self, operation: &str) -> String {
-        format!("mt -f {} {operation}", self.device.unwrap_or("DEVICE"))
+        // mt works on the devices of st alone.
+        let device = self.device.filter(|it| !it.starts_with("/dev/sg"));
+        format!("mt -f {} {operation}", device.unwrap_or("DEVICE"))
+    }
+
+    /// Of other programs a line may say that something is not ready.
+    fn is_of_drive(&self) -> bool {
+        self.density.is_some() || self.block_bytes.is_some() || self.buffer.is_some()
     }
 
     fn has_no_tape(&self) -> bool {
-        self.has(NO_TAPE) && !self.has(ONLINE)
+        self.is_not_ready || (self.has(NO_TAPE) && !self.has(ONLINE))
     }
 
     fn generation(&self) -> Option<&'static Generation> {
         if self.has_no_tape() {
             return None;
         }
-        Generation::of_density(self.density?)
+        Generation::of_density(self.density.filter(|code| *code != SHARED_DENSITY)?)
+    }
+
+    fn is_of(&self, (device, machine): (&str, &str)) -> bool {
+        self.machine == machine && self.device.is_some_and(|it| is_one_drive(it, device))
     }
 }
 
-pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
-    let all = statuses(pieces);
-    below_lowest(&all, &written(pieces, &runs(pieces)), found);
-    at_highest(&all, &tape_tests::fastest_random(pieces), found);
-    for status in &all {
+/// What a text says of drives, and what it changes at them.
+pub(super) struct Drives<'a> {
+    statuses: Vec<Status<'a>>,
+    changes: Changes<'a>,
+}
+
+impl<'a> Drives<'a> {
+    pub(super) fn of(pieces: &'a [Piece]) -> Drives<'a> {
+        Drives { statuses: statuses(pieces), changes: Changes::of(pieces) }
+    }
+
+    /// The medium in a drive, as the last output above these lines has it.
+    pub(super) fn medium_before(
+        &self,
+        drive: (&str, &str),
+        lines: (u32, u32),
+    ) -> Option<(&Status<'a>, &'static Generation)> {
+        let is_above = |it: &&Status<'_>| it.lines.0 < lines.0;
+        let says = |it: &Status<'_>| it.density.is_some() || it.has_no_tape();
+        let mut all = self.statuses.iter().filter(is_above);
+        let status = all.rfind(|it| it.is_of(drive) && says(it))?;
+        let is_another = self.changed(Changed::Medium, drive, span([status.lines, lines]));
+        status.generation().filter(|_| !is_another).map(|it| (status, it))
+    }
+
+    /// The same, of any output with no other medium in between.
+    pub(super) fn medium(
+        &self,
+        drive: (&str, &str),
+        lines: (u32, u32),
+    ) -> Option<(&Status<'a>, &'static Generation)> {
+        let is_its = |it: &&Status<'_>| {
+            it.is_of(drive) && !self.changed(Changed::Medium, drive, span([it.lines, lines]))
+        };
+        let mut all = self.statuses.iter().filter(is_its);
+        let behind = || all.find_map(|it| Some((it, it.generation()?)));
+        self.medium_before(drive, lines).or_else(behind)
+    }
+
+    /// Whether a drive compresses at these lines, if an output says so.
+    pub(super) fn compression(&self, drive: (&str, &str), lines: (u32, u32)) -> Option<Switch> {
+        let is_its = |it: &&Status<'_>| {
+            it.is_of(drive)
+                && it.compression.is_some()
+                && !self.changed(Changed::Compression, drive, span([it.lines, lines]))
+        };
+        self.statuses.iter().rfind(is_its)?.compression
+    }
+
+    /// What a drive made of the data of this medium: bytes of the host for each on the tape.
+    pub(super) fn ratio(&self, drive: (&str, &str), lines: (u32, u32)) -> Option<f64> {
+        let is_its = |it: &&Status<'_>| {
+            let lines = span([it.lines, lines]);
+            let is_other = [Changed::Medium, Changed::Compression]
+                .iter()
+                .any(|changed| self.changed(*changed, drive, lines));
+            it.is_of(drive) && it.write_ratio.is_some() && !is_other
+        };
+        let ratio = self.statuses.iter().rfind(is_its)?.write_ratio;
+        ratio.filter(|_| self.compression(drive, lines) != Some(Switch::Off))
+    }
+
+    fn changed(
+        &self,
+        changed: Changed,
+        (device, machine): (&str, &str),
+        lines: (u32, u32),
+    ) -> bool {
+        self.changes.between(changed, (Some(device), machine), lines)
+    }
+
+    /// Whether a setting was another below an output.
+    fn is_past(&self, changed: Changed, status: &Status<'_>) -> bool {
+        let lines = (status.lines.1, u32::MAX);
+        self.changes.between(changed, (status.device, status.machine), lines)
+    }
+}
+
+pub(super) fn conclude(drives: &Drives<'_>, found: &mut Conclusions) {
+    for status in &drives.statuses {
         no_tape(status, found);
-        unbuffered(status, found);
-        fixed_blocks(status, found);
+        if !drives.is_past(Changed::Buffer, status) {
+            unbuffered(status, found);
+        }
+        if !drives.is_past(Changed::BlockSize, status) {
+            fixed_blocks(status, found);
+        }
         care(status, found);
-        compression(status, found);
+        if !drives.is_past(Changed::Compression, status) {
+            compression(status, found);
+        }
     }
     // A drive is asked several times in one mail: its medium is said once.
     let mut said: Vec<(Option<&str>, &str, u8)> = Vec::new();
-    for status in &all {
+    for status in &drives.statuses {
         let Some(generation) = status.generation() else { continue };
         let key = (status.device, status.machine, generation.density_code);
         if !said.contains(&key) {
             said.push(key);
-            speeds(status, generation, found);
+            let of_others = || drives.compression((status.device?, status.machine), status.lines);
+            let compression = status.compression.or_else(of_others);
+            speeds(status, generation, compression, found);
         }
     }
 }
@@ -177,12 +268,17 @@ fn device_of(line: &str) -> Option<&str> {
 }
 
 fn no_tape(status: &Status<'_>, found: &mut Conclusions) {
-    if !status.has_no_tape() {
+    if !status.has_no_tape() || !status.is_of_drive() {
         return;
     }
-    let what = format!("{} has no tape", status.name());
+    let (what, mark) = if status.is_not_ready {
+        let what = format!("{} is not ready: no tape is loaded, or one is loading", status.name());
+        (what, "Ready is no")
+    } else {
+        (format!("{} has no tape", status.name()), "DR_OPEN is set")
+    };
     let finding = Finding::new(&rules::NO_TAPE, Certainty::Told, what)
-        .because("DR_OPEN is set; block size and density mean nothing without a medium");
+        .because(format!("{mark}; block size and density mean nothing without a medium"));
     found.add(status.lines, finding);
     found.lacks("which medium the drive writes", status.mt("status") + " with the tape loaded");
 }
@@ -203,7 +299,7 @@ fn unbuffered(status: &Status<'_>, found: &mut Conclusions) {
 }
 
 fn fixed_blocks(status: &Status<'_>, found: &mut Conclusions) {
-    let is_known = status.has(ONLINE) || status.bits.is_none();
+    let is_known = status.has(ONLINE) || (status.bits.is_none() && !status.is_not_ready);
     let Some(bytes) = status.block_bytes.filter(|bytes| *bytes > 0 && is_known) else { return };
     let size = format::binary_size(u64::from(bytes));
     let what = format!("{} writes fixed blocks of {size}", status.name());
@@ -249,31 +345,22 @@ fn care(status: &Status<'_>, found: &mut Conclusions) {
 
 fn compression(status: &Status<'_>, found: &mut Conclusions) {
     let name = status.name();
-    let finding =
-        match (status.write_ratio, status.compression) {
-            (Some(ratio), _) => {
-                let what = format!("{name} compressed what it wrote {ratio:.2} : 1");
-                let why = "the host has to deliver that many times the speed of the tape";
-                Finding::new(&rules::TAPE_COMPRESSION, Certainty::Told, what)
-                    .because(why)
-                    .with_number("compression ratio", ratio, Unit::Ratio)
-            }
-            (None, Some(Switch::On)) => {
-                let what = format!("{name} compresses");
-                Finding::new(&rules::TAPE_COMPRESSION, Certainty::Told, what)
-            }
-            (None, Some(Switch::Off)) => {
-                let what = format!("compression of {name} is off");
-                let why = "all data are written at the speed of the tape at most";
-                Finding::new(&rules::TAPE_COMPRESSION, Certainty::Told, what).because(why)
-            }
-            (None, None) => return,
-        };
+    let finding = |what: String| Finding::new(&rules::TAPE_COMPRESSION, Certainty::Told, what);
+    let finding = match (status.compression, status.write_ratio) {
+        // A ratio beside it is of data that were written before.
+        (Some(Switch::Off), _) => finding(format!("compression of {name} is off"))
+            .because("all data are written at the speed of the tape at most"),
+        (_, Some(ratio)) => finding(format!("{name} compressed what it wrote {ratio:.2} : 1"))
+            .because("the host has to deliver that many times the speed of the tape")
+            .with_number("compression ratio", ratio, Unit::Ratio),
+        (Some(Switch::On), None) => finding(format!("{name} compresses")),
+        (None, None) => return,
+    };
     found.add(status.lines, finding);
 }
 
 /// Lowest speed of any maker's drive, and the highest.
-fn range(generation: &'static Generation) -> (u64, u64) {
+pub(super) fn range(generation: &'static Generation) -> (u64, u64) {
     let all = || generation.by_maker().chain([generation]);
     let lowest = all().map(Generation::lowest_speed).min().unwrap_or_default();
     let highest = all().map(Generation::highest_speed).max().unwrap_or_default();
@@ -281,21 +368,29 @@ fn range(generation: &'static Generation) -> (u64, u64) {
 }
 
 /// How the speeds are known.
-fn source(generation: &Generation) -> String {
+pub(super) fn source(generation: &Generation) -> String {
     match generation.speed_certainty {
         Sure::Assumed => "the speeds are assumed".to_owned(),
         sure => format!("speeds {sure}"),
     }
 }
 
-fn speeds(status: &Status<'_>, generation: &'static Generation, found: &mut Conclusions) {
+fn speeds(
+    status: &Status<'_>,
+    generation: &'static Generation,
+    compression: Option<Switch>,
+    found: &mut Conclusions,
+) {
     let (lowest, highest) = range(generation);
     let (slow, fast) = (format::rate(lowest as f64), format::rate(highest as f64));
     let (name, medium) = (status.name(), generation.name);
     let what = format!("the medium in {name} is {medium}: its drives write {fast} at most");
+    let more = match compression {
+        Some(Switch::Off) => "the drive's own compression is off",
+        Some(Switch::On) | None => "the drive's own compression makes that more",
+    };
     let why = format!(
-        "by its density code 0x{:02x}; the drive's own compression makes that more; below {slow} \
-         on the tape, the tape stops and starts",
+        "by its density code 0x{:02x}; {more}; below {slow} on the tape, the tape stops and starts",
         generation.density_code
     );
     let mut finding = Finding::new(&rules::TAPE_SPEED, Certainty::Told, what)
@@ -305,109 +400,4 @@ fn speeds(status: &Status<'_>, generation: &'static Generation, found: &mut Conc
     finding.caveat =
         Some(format!("{}; a newer drive may be faster with this medium", source(generation)));
     found.add(status.lines, finding);
-}
-
-/// Random data at the highest speed of the medium: nothing in front of the tape is the limit.
-fn at_highest(all: &[Status<'_>], tests: &[Test], found: &mut Conclusions) {
-    for test in tests {
-        let is_its = |status: &&Status<'_>| {
-            status.device == Some(test.drive.as_str()) && status.machine == test.machine
-        };
-        let Some(status) = all.iter().rfind(is_its) else { continue };
-        let Some(generation) = status.generation() else { continue };
-        let (_, highest) = range(generation);
-        let share = test.rate() / highest as f64;
-        // A rate above it is that of a newer drive, or of another medium.
-        if !(NEAR..=1.0 / NEAR).contains(&share) {
-            continue;
-        }
-        let what = format!("{} is the limit for random data", test.drive);
-        let why = format!(
-            "{} of {}, the highest speed of {}",
-            format::rate(test.rate()),
-            format::rate(highest as f64),
-            generation.name
-        );
-        let finding = Finding::new(&rules::AT_HIGHEST, Certainty::Inferred, what)
-            .because(why)
-            .with_number("share of the highest speed", share, Unit::Share);
-        found.add(span([status.lines, test.lines]), finding);
-    }
-}
-
-/// How fast a command wrote to its target.
-struct Written<'a> {
-    command: &'a Command,
-    bytes: f64,
-    seconds: f64,
-    lines: (u32, u32),
-}
-
-/// Runs of which bytes and time are known, and totals of tar.
-fn written<'a>(pieces: &'a [Piece], runs: &[Run<'a>]) -> Vec<Written<'a>> {
-    let of_run = |run: &Run<'a>| {
-        let bytes = run.bytes? as f64;
-        Some(Written { command: run.command, bytes, seconds: run.seconds, lines: run.lines })
-    };
-    let mut all: Vec<Written<'a>> = runs.iter().filter_map(of_run).collect();
-    let mut open: Option<(&Command, &Piece)> = None;
-    for piece in pieces {
-        match &piece.what {
-            What::Command(command) => open = Some((command, piece)),
-            What::Moved(Moved {
-                mover: Mover::Tar, bytes, bytes_per_second: Some(rate), ..
-            }) if *rate >= RATE_MIN => {
-                // A second one is of a command that was not sent.
-                let of_it = open.take().filter(|(_, it)| it.quoted == piece.quoted);
-                let Some((command, from)) = of_it.filter(|_| all.len() < COMPARED_MAX) else {
-                    continue;
-                };
-                let lines = span([from.lines, piece.lines]);
-                // Two digits were printed: at most 5 % more.
-                let seconds = bytes / (rate * TWO_DIGITS);
-                all.push(Written { command, bytes: *bytes, seconds, lines });
-            }
-            _ => {}
-        }
-    }
-    all
-}
-
-/// What was written to a drive whose medium is known, below the lowest speed of its generation.
-/// Compression by the drive makes the rate on the tape still lower.
-fn below_lowest(all: &[Status<'_>], written: &[Written<'_>], found: &mut Conclusions) {
-    for it in written {
-        let Some(target) = blocks::target_of(it.command) else { continue };
-        let is_its = |status: &&Status<'_>| {
-            status.device == Some(target.as_str())
-                && status.machine == it.command.machine
-                && status.lines.0 < it.lines.0
-        };
-        let Some(status) = all.iter().rfind(is_its) else { continue };
-        let Some(generation) = status.generation() else { continue };
-        let (lowest, _) = range(generation);
-        let rate = it.bytes / it.seconds;
-        if rate >= lowest as f64 || it.seconds < LONG_SECONDS {
-            continue;
-        }
-        let what = format!(
-            "{} is less than the lowest speed of {}: the tape in {target} stops and starts",
-            format::rate(rate),
-            generation.name,
-        );
-        let why = format!(
-            "{} in {}; a drive of that generation cannot write slower than {} without stops",
-            format::size(it.bytes as u64),
-            format::duration(it.seconds),
-            format::rate(lowest as f64)
-        );
-        let mut finding = Finding::new(&rules::BELOW_LOWEST, Certainty::Inferred, what)
-            .because(why)
-            .with_number("rate", rate, Unit::BytesPerSecond)
-            .with_number("lowest speed", lowest as f64, Unit::BytesPerSecond);
-        let source = source(generation);
-        finding.caveat =
-            Some(format!("{source}; a drive that is newer than its medium may go lower"));
-        found.add(span([status.lines, it.lines]), finding);
-    }
 }

@@ -2,15 +2,17 @@
 
 use super::number::{clock, decimal};
 use super::{Before, Met};
-use crate::piece::{ProgramTimed, Timed, What};
+use crate::piece::{ProcessorTime, ProgramTimed, Timed, What};
 
 pub(super) fn timed(text: &str, _: &mut Before) -> Met {
     if let Some(value) = text.trim().strip_prefix(VERBOSE_ELAPSED) {
-        // Of its other lines only times are of use, and they may be lost.
         return match clock(value.trim()) {
             Some(elapsed) => Met::Whole(What::Timed(Timed { elapsed, ..Timed::default() })),
             None => Met::begun("time -v without the elapsed time"),
         };
+    }
+    if let Some(met) = verbose(text.trim()) {
+        return met;
     }
     let words: Vec<&str> = text.split_whitespace().collect();
     if let Some(at) = words.windows(4).position(is_of_zsh) {
@@ -25,16 +27,37 @@ pub(super) fn timed(text: &str, _: &mut Before) -> Met {
             }
             None => Met::Nothing,
         },
-        // Of the command whose `real` was read.
-        ["user" | "sys", time] if clock(time).is_some() || decimal(time).is_some() => {
-            Met::Whole(What::Passed)
-        }
+        ["user", time] => processor_time(time, ProcessorTime::User),
+        ["sys", time] => processor_time(time, ProcessorTime::System),
         [user, system, rest @ ..] if user.ends_with("user") && system.ends_with("system") => {
             one_line(user, system, rest)
         }
         [user, system, elapsed, share, ..] if share.ends_with('%') => of_csh(user, system, elapsed),
         _ => Met::Nothing,
     }
+}
+
+/// `user 0m1.5s`
+fn processor_time(time: &str, of: fn(f64) -> ProcessorTime) -> Met {
+    let seconds = clock(time).or_else(|| decimal(time));
+    Met::of(seconds.map(|seconds| What::ProcessorTime(of(seconds))))
+}
+
+/// A line of `time -v` other than the elapsed time. They stand above it.
+fn verbose(line: &str) -> Option<Met> {
+    let is_passed = line.starts_with("Command being timed: \"")
+        || (line.starts_with("Percent of CPU this job got: ") && line.ends_with('%'));
+    if is_passed {
+        return Some(Met::Whole(What::Passed));
+    }
+    let of = |name: &str| line.strip_prefix(name).map(str::trim);
+    let user = of("User time (seconds):").map(|it| (it, ProcessorTime::User as fn(f64) -> _));
+    let system = of("System time (seconds):").map(|it| (it, ProcessorTime::System as fn(f64) -> _));
+    let (time, of) = user.or(system)?;
+    // Two decimals: one that was cut is none.
+    let is_whole = time.split_once(['.', ',']).is_some_and(|(_, cents)| cents.len() == 2);
+    let seconds = decimal(time).filter(|_| is_whole);
+    Some(Met::of(seconds.map(|seconds| What::ProcessorTime(of(seconds)))))
 }
 
 /// `375.4u 39.3s 7:02.18 98.3%`

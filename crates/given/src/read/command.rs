@@ -16,7 +16,15 @@ pub(super) fn typed(text: &str, before: &mut Before) -> Met {
     (before.sar, before.layers, before.in_alerts) = (None, None, false);
     let line = untimed(line);
     before.asked = queue::asked(line);
-    before.machine = machine_of(prompt).to_owned();
+    before.machine = match machine_of(prompt) {
+        // A prompt without a name is that of the last login.
+        "" => before.logins.last().cloned().unwrap_or_default(),
+        name => name.to_owned(),
+    };
+    match line {
+        "exit" | "logout" => _ = before.logins.pop(),
+        line => before.logins.extend(login(line)),
+    }
     if let Some(setting) = queue::set(line, &before.machine) {
         return Met::Whole(What::Setting(setting));
     }
@@ -82,13 +90,33 @@ fn machine_of(prompt: &str) -> &str {
     host.split([':', ' ', ']']).next().unwrap_or_default()
 }
 
+/// The machine that `ssh HOST` logs in to. With a command behind it, it only runs that.
+fn login(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace();
+    matches!(words.next()?, "ssh" | "slogin" | "rsh" | "mosh").then_some(())?;
+    let (mut host, mut has_terminal) = (None, false);
+    while let Some(word) = words.next() {
+        let Some(option) = word.strip_prefix('-') else {
+            host = Some(word);
+            break;
+        };
+        has_terminal |= option.starts_with('t');
+        if option.len() == 1 && "BbcDEeFIiJLlmOopQRSWw".contains(option) {
+            words.next();
+        }
+    }
+    let host = host.filter(|_| has_terminal || words.next().is_none())?;
+    let host = host.rsplit('@').next()?.split('.').next()?;
+    Some(host.to_owned())
+}
+
 /// The line without `sudo`, `time`, and the shell that was given it.
 fn untimed(line: &str) -> &str {
     let mut inner = line.trim();
     while let Some(rest) =
         ["sudo ", "time ", "/usr/bin/time "].iter().find_map(|it| inner.strip_prefix(it))
     {
-        inner = rest.trim();
+        inner = behind_options(rest.trim());
     }
     // `LC_ALL=C dd ...`
     while let Some((word, rest)) = inner.split_once(' ') {
@@ -104,4 +132,18 @@ fn untimed(line: &str) -> &str {
         it.strip_prefix(quote)?.strip_suffix(quote).filter(|it| !it.contains(quote))
     });
     quoted.unwrap_or(inner)
+}
+
+/// What stands behind the options of `time`: `-v`, `-p`, `-f FORMAT`, `-o FILE`. Those of `sudo`
+/// are others.
+fn behind_options(line: &str) -> &str {
+    let mut rest = line;
+    while let Some((word, behind)) = rest.split_once(' ') {
+        rest = match word {
+            "-v" | "-p" | "-a" | "--verbose" | "--portability" => behind.trim(),
+            "-o" => behind.trim().split_once(' ').map_or(behind, |(_, it)| it.trim()),
+            _ => return rest,
+        };
+    }
+    rest
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::number::is_usual;
 use super::{Before, Line, TEXT_BYTES_MAX, fio};
-use crate::piece::{DeviceRow, DirectionRate, Job, Program, Requests, What};
+use crate::piece::{DeviceRow, DirectionRate, Job, Program, Requests, Switch, What};
 
 /// Most bytes in which ends of documents are looked for: brackets that are not closed make each
 /// search go to the end of the text.
@@ -173,12 +173,16 @@ fn job(global: &Map<String, Value>, own: &Map<String, Value>) -> Job {
         || (block.is_some() && block_bytes.is_none())
         || depth == Some(None)
         || jobs == Some(None);
+    let is_direct = |name: &str| fio::direct(name, &of([name, name])?);
+    let direct = is_direct("direct").or_else(|| is_direct("buffered"));
     Job {
         pattern: of(["rw", "readwrite"]),
         block_bytes,
         engine: of(["ioengine", "ioengine"]),
         depth: depth.flatten(),
         jobs: jobs.flatten(),
+        // All options are there.
+        direct: direct.or(Some(Switch::Off)),
         is_unsure,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::number::{is_usual, leading, unit};
 use super::{Before, Met};
-use crate::piece::{DirectionRate, Job, Program, What};
+use crate::piece::{DirectionRate, Job, Program, Switch, What};
 
 /// A line of a file of jobs. The file begins with a section.
 pub(super) fn job_file(text: &str, before: &mut Before) -> Met {
@@ -42,6 +42,10 @@ pub(super) fn job_file(text: &str, before: &mut Before) -> Met {
         "ioengine" => job.engine = Some(value.to_owned()),
         "iodepth" => job.depth = value.parse().ok(),
         "numjobs" => job.jobs = value.parse().ok(),
+        "direct" | "buffered" => {
+            job.direct = direct(name, value);
+            job.is_unsure = job.direct.is_none();
+        }
         _ => return Met::Whole(What::Passed),
     }
     if value.is_empty() {
@@ -106,8 +110,18 @@ fn job(rest: &str) -> Met {
         engine: of("ioengine"),
         depth: Some(depth),
         jobs: None,
+        direct: None,
         is_unsure: false,
     }))
+}
+
+/// `direct=1`, or its opposite `buffered=0`.
+pub(super) fn direct(name: &str, value: &str) -> Option<Switch> {
+    match (name, value) {
+        ("direct", "1") | ("buffered", "0") => Some(Switch::On),
+        ("direct", "0") | ("buffered", "1") => Some(Switch::Off),
+        _ => None,
+    }
 }
 
 /// `bs=(R) 4096B-4096B, (W) 8192B-8192B, (T) ...`, of older versions `bs=4K-4K/8K-8K/4K-4K`: the

@@ -45,7 +45,7 @@ pub(super) fn row(text: &str, before: &mut Before) -> Met {
         return if looks_like { met } else { Met::Nothing };
     };
     let mounted_at = match columns.mount {
-        Mount::BehindKind => words.get(columns.kind_at + 2).copied().unwrap_or_default(),
+        Mount::BehindKind => behind_words(&row, columns.kind_at + 2),
         Mount::Elsewhere => "",
     };
     Met::Whole(What::Layer(Layer {
@@ -54,6 +54,18 @@ pub(super) fn row(text: &str, before: &mut Before) -> Met {
         kind: (*kind).to_owned(),
         mounted_at: mounted_at.to_owned(),
     }))
+}
+
+/// What stands behind so many words: a mount point, which may have spaces. A remark of somebody
+/// stands apart from it.
+fn behind_words(row: &str, count: usize) -> &str {
+    let behind = (0..count).fold(row, |rest, _| {
+        rest.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest)
+    });
+    let marks = ["  ", "\t", " #", " <"];
+    let end = marks.iter().filter_map(|mark| behind.trim_start().find(mark)).min();
+    let behind = behind.trim_start();
+    behind[..end.unwrap_or(behind.len())].trim_end()
 }
 
 fn header(names: &[&str], before: &mut Before) -> Met {

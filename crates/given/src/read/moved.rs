@@ -6,6 +6,9 @@ use crate::piece::{Moved, Mover, What};
 
 pub(super) fn totals(text: &str, _: &mut Before) -> Met {
     let line = text.trim();
+    if line.starts_with("Prepare volume #") {
+        return Met::Whole(What::NextVolume);
+    }
     let readers: [fn(&str) -> Met; 4] = [of_tar, of_restic, of_rsync, of_pv];
     readers
         .iter()
@@ -80,7 +83,8 @@ fn of_pv(line: &str) -> Met {
     let mut next = || words.next().unwrap_or_default();
     let first = next();
     // -N
-    let size = if first.len() > 1 && first.ends_with(':') { next() } else { first };
+    let label = first.strip_suffix(':').filter(|it| !it.is_empty());
+    let size = if label.is_some() { next() } else { first };
     let time = next();
     let is_size = size.ends_with('B') && leading(size).is_some();
     let Some(seconds) = clock(time).filter(|_| is_size && time.matches(':').count() == 2) else {
@@ -90,13 +94,20 @@ fn of_pv(line: &str) -> Met {
     let rate = rest.trim_start().strip_prefix('[').and_then(|it| it.split_once("/s]"));
     let Some((rate, _)) = rate else { return Met::begun("a line of pv without its rate") };
     match binary(size).zip(binary(rate.trim())) {
-        Some((bytes, rate)) => moved(Mover::Pv, bytes, Some(seconds), Some(rate)),
+        Some((bytes, rate)) => Met::Whole(What::Moved(Moved {
+            mover: Mover::Pv,
+            label: label.unwrap_or_default().to_owned(),
+            bytes,
+            seconds: Some(seconds),
+            bytes_per_second: Some(rate),
+        })),
         None => Met::begun("a line of pv whose units may count in powers of 1000 or of 1024"),
     }
 }
 
 fn moved(mover: Mover, bytes: f64, seconds: Option<f64>, bytes_per_second: Option<f64>) -> Met {
-    Met::Whole(What::Moved(Moved { mover, bytes, seconds, bytes_per_second }))
+    let label = String::new();
+    Met::Whole(What::Moved(Moved { mover, label, bytes, seconds, bytes_per_second }))
 }
 
 /// A size in units of 1024: `5.600 GiB`, `512B`.

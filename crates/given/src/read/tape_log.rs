@@ -17,12 +17,18 @@ pub(super) fn line(text: &str, before: &mut Before) -> Met {
         let alert = value.split_once(':').map(|(name, _)| name.trim().to_owned());
         return Met::of(alert.map(|name| What::TapeStatus(TapeStatus::Alert(name))));
     }
+    before.in_alerts &= is_flag(name);
     if before.in_alerts {
         return match value {
             "0" => Met::Whole(What::Passed),
             "1" => Met::Whole(What::TapeStatus(TapeStatus::Alert(name.to_owned()))),
             _ => Met::Nothing,
         };
+    }
+    match (name, value) {
+        ("Ready", "yes") => return Met::Whole(What::Passed),
+        ("Ready", "no") => return Met::Whole(What::TapeStatus(TapeStatus::NotReady)),
+        _ => {}
     }
     let of_hex = |it: &str| u8::from_str_radix(it.strip_prefix("0x")?, 16).ok();
     let status = match name {
@@ -49,6 +55,74 @@ pub(super) fn line(text: &str, before: &mut Before) -> Met {
         Some(status) => Met::Whole(What::TapeStatus(status)),
         None => Met::Begun(format!("a tape drive without its {name}")),
     }
+}
+
+/// Flags of TapeAlert as versions of `sg_logs` print them; SSC-3 numbers them from 1.
+const FLAGS: [&str; 57] = [
+    "read warning",
+    "write warning",
+    "hard error",
+    "media",
+    "read failure",
+    "write failure",
+    "media life",
+    "not data grade",
+    "write protect",
+    "no removal",
+    "cleaning media",
+    "unsupported format",
+    "recoverable mechanical cartridge failure",
+    "recoverable snapped tape",
+    "unrecoverable mechanical cartridge failure",
+    "unrecoverable snapped tape",
+    "memory chip in cartridge failure",
+    "forced eject",
+    "read only format",
+    "tape directory corrupted on load",
+    "nearing media life",
+    "cleaning required",
+    "clean now",
+    "cleaning requested",
+    "clean periodic",
+    "expired cleaning media",
+    "invalid cleaning tape",
+    "retension requested",
+    "dual port interface error",
+    "cooling fan failing",
+    "power supply failure",
+    "power consumption",
+    "drive maintenance",
+    "drive preventive maintenance",
+    "hardware a",
+    "hardware b",
+    "interface",
+    "eject media",
+    "microcode update fail",
+    "download failed",
+    "drive humidity",
+    "drive temperature",
+    "drive voltage",
+    "predictive failure",
+    "diagnostics required",
+    "lost statistics",
+    "tape directory invalid at unload",
+    "tape system area write failure",
+    "tape system area read failure",
+    "no start of data",
+    "loading or threading failure",
+    "unrecoverable unload failure",
+    "automation interface failure",
+    "microcode failure",
+    "firmware failure",
+    "worm volume - integrity check failed",
+    "worm volume - overwrite attempted",
+];
+
+fn is_flag(name: &str) -> bool {
+    let name = name.trim().to_lowercase().replace("worm medium", "worm volume");
+    let is_unused =
+        name.ends_with("h)") && ["obsolete (", "reserved ("].iter().any(|it| name.starts_with(it));
+    is_unused || FLAGS.contains(&name.as_str())
 }
 
 fn switch(value: &str, on: &str, off: &str) -> Option<Switch> {

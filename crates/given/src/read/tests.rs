@@ -3,7 +3,7 @@
 mod formats;
 
 use super::*;
-use crate::piece::{Copied, Requests, SummaryLine, Timed};
+use crate::piece::{Copied, ProcessorTime, Requests, SummaryLine, Timed};
 
 fn only(text: &str) -> What {
     let found = read(&format!("{text}\n"));
@@ -95,7 +95,9 @@ fn what_a_mail_wraps_and_quotes_is_whole_again() {
 fn times_of_every_shell() {
     let elapsed = Timed { elapsed: 309.125, ..Timed::default() };
     let bash = "\nreal\t5m9.125s\nuser\t0m1.0s\nsys\t0m2.0s\n";
-    assert_eq!(only(bash), What::Timed(elapsed));
+    let times = [ProcessorTime::User(1.0), ProcessorTime::System(2.0)].map(What::ProcessorTime);
+    let found: Vec<What> = read(bash).pieces.into_iter().map(|it| it.what).collect();
+    assert_eq!((&found[0], &found[1..]), (&What::Timed(elapsed), &times[..]));
     assert_eq!(only("real 5m9,125s"), What::Timed(elapsed));
     let csh = Timed { elapsed: 422.18, user: Some(375.4), system: Some(39.38) };
     assert_eq!(only("375.40user 39.38system 7:02.18elapsed 98%CPU"), What::Timed(csh));

@@ -47,6 +47,41 @@ pub enum Tree {
     Mixed { files: u64, kilobytes: u64, megabytes: u64 },
 }
 
+impl Tree {
+    /// So much of it that one of ten runs takes some seconds.
+    fn bounded(self, scene: &Scene) -> Tree {
+        const SECONDS: u64 = 3;
+        let (files_per_second, disk) = match scene.preset {
+            Some("ssd-sata") => (5000, 500),
+            Some("array:4") => (1000, 500),
+            Some(_) => (150, 150),
+            None => (1_000_000 / (2 * scene.service_us), scene.megabytes_per_second),
+        };
+        let compressor = match scene.compressor {
+            Some("xz -0") => 6,
+            Some("gzip -6") => 15,
+            Some(_) => 40,
+            None => u64::MAX,
+        };
+        let most_megabytes = (SECONDS * disk.min(compressor).min(60)).max(12);
+        let large = |it: u64| it.min(most_megabytes);
+        let small = |files: u64, kilobytes: u64| {
+            files.min(SECONDS * files_per_second).min(most_megabytes * 1000 / kilobytes).max(150)
+        };
+        match self {
+            Tree::Large { files, megabytes } => Tree::Large { files, megabytes: large(megabytes) },
+            Tree::Small { files, kilobytes } => {
+                Tree::Small { files: small(files, kilobytes), kilobytes }
+            }
+            Tree::Mixed { files, kilobytes, megabytes } => Tree::Mixed {
+                files: small(files, kilobytes) / 2,
+                kilobytes,
+                megabytes: large(megabytes) / 2,
+            },
+        }
+    }
+}
+
 /// Where the line ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
@@ -101,7 +136,7 @@ impl Scene {
     /// Draws a case.
     pub fn random(random: &mut Random) -> Scene {
         let tree = match random.index(3) {
-            0 => Tree::Large { files: 1 + random.below(6), megabytes: 100 + random.below(120) },
+            0 => Tree::Large { files: 1 + random.below(6), megabytes: 80 + random.below(100) },
             1 => Tree::Small { files: 1500 + random.below(3000), kilobytes: 2 + random.below(40) },
             _ => Tree::Mixed {
                 files: 500 + random.below(1500),
@@ -142,6 +177,7 @@ impl Scene {
             let presets = ["sata7200", "sas15k", "array:4", "ssd-sata"];
             scene.preset = Some(one_of(random, &presets));
         }
+        scene.tree = scene.tree.bounded(&scene);
         scene.foreign = match random.index(10) {
             0 => Foreign::Processor,
             1 => Foreign::Disk,

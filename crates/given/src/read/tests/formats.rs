@@ -3,8 +3,9 @@
 use super::super::*;
 use super::only;
 use crate::piece::{
-    DeviceRow, DirectionRate, DiskReport, Framing, Interval, Job, JobReport, Layer, Moved, Mover,
-    Program, ProgramTimed, Requests, Switch, TapeStatus, TapeTest, TestData, Timed,
+    DeviceRow, DirectionRate, Director, DiskReport, Framing, Interval, Job, JobReport, Layer,
+    Moved, Mover, Outcome, ProcessorTime, Program, ProgramTimed, Requests, Switch, TapeStatus,
+    TapeTest, TestData, Timed,
 };
 
 /// Of a line that was cut at any of these ends nothing is read, and it is named.
@@ -63,6 +64,15 @@ fn what_tapeinfo_and_sg_logs_say() {
     let page = "Tape alert page (ssc-3) [0x2e]\n  Read warning: 0\n  Hard error: 1\n";
     assert_eq!(status(page), alert("Hard error"));
     assert_eq!(read("  Hard error: 1\n").pieces, []);
+    // What comes below the page is none of its flags, with a blank line in front or without.
+    for between in ["", "\n"] {
+        let below = format!("{page}{between}online: 1\nBufferedMode: no\n  Hard error: 1\n");
+        let found: Vec<What> = read(&below).pieces.into_iter().map(|it| it.what).collect();
+        let buffer = TapeStatus::Buffer(Switch::Off);
+        assert_eq!(found, [alert("Hard error"), buffer].map(What::TapeStatus), "{below}");
+    }
+    assert_eq!(status("Ready: no"), TapeStatus::NotReady);
+    assert_eq!(read("Ready: yes\nReady: none\n").pieces, []);
     assert_eq!(read("BlockSize: 0\n  Write compression ratio x100: 0\n").pieces, []);
     assert_refused(&["BufferedMode: n", "DataCompEnabled: ye", "Density Code: 0x", "BlockSize: x"]);
 }
@@ -114,7 +124,8 @@ fn lines_of_btape() {
 #[test]
 fn last_lines_of_programs() {
     let moved = |mover, bytes, seconds, bytes_per_second| {
-        What::Moved(Moved { mover, bytes, seconds, bytes_per_second })
+        let label = String::new();
+        What::Moved(Moved { mover, label, bytes, seconds, bytes_per_second })
     };
     let tar = "Total bytes written: 10240 (10KiB, 2.5MiB/s)";
     assert_eq!(only(tar), moved(Mover::Tar, 10_240.0, None, Some(2_621_440.0)));
@@ -124,7 +135,10 @@ fn last_lines_of_programs() {
     let pv = " 1.50GiB 0:01:10 [ 199MiB/s] [=====>     ] 40% ETA 0:01:00";
     let gib = f64::from(1 << 30);
     let expected = moved(Mover::Pv, 1.5 * gib, Some(70.0), Some(199.0 * 1_048_576.0));
-    assert_eq!((only(pv), only(&format!("in: {}", pv.trim()))), (expected.clone(), expected));
+    assert_eq!(only(pv), expected);
+    let What::Moved(named) = only(&format!("in: {}", pv.trim())) else { panic!() };
+    assert_eq!((named.label.as_str(), named.bytes), ("in", 1.5 * gib));
+    assert_eq!(only("Prepare volume #2 for '/dev/nst0' and hit return: "), What::NextVolume);
     let restic = "processed 1234 files, 5.500 GiB in 1:02:03";
     assert_eq!(only(restic), moved(Mover::Restic, 5.5 * gib, Some(3723.0), None));
     let rsync = "sent 1,234,567 bytes  received 433 bytes  12,345.67 bytes/sec";
@@ -195,6 +209,19 @@ fn lines_of_a_job_report() {
     assert_eq!(line("  Software Compression:   None"), JobReport::Uncompressed);
     assert_eq!(line("  Software Compression:   42.5 % (gzip)"), JobReport::Compressed(0.425));
     assert_eq!(line("  Software Compression:   62.5% 2.6:1"), JobReport::Compressed(0.625));
+    let head = "12-Mar 02:10 dir JobId 4711: Bareos bareos-dir 23.0.1 (10Mar24):";
+    assert_eq!(line(head), JobReport::Director { director: Director::Bareos, version: 23 });
+    assert_eq!(line("  JobId:                  4711"), JobReport::Job);
+    let ended = |text: &str| line(&format!("  Termination:            {text}"));
+    assert_eq!(ended("Backup OK -- with warnings"), JobReport::Ended(Outcome::BackedUp));
+    assert_eq!(ended("*** Backup Error ***"), JobReport::Ended(Outcome::Failed));
+    assert_eq!(ended("Backup Canceled"), JobReport::Ended(Outcome::Canceled));
+    assert_eq!(ended("Restore OK"), JobReport::Ended(Outcome::Other));
+    let spool = "12-Mar 03:10 sd JobId 7: Despooling elapsed time = 00:17:20, Transfer rate = \
+                 1.5 G Bytes/second";
+    let (job, seconds, bytes_per_second) = (Some(7), 1040.0, 1.5e9);
+    assert_eq!(line(spool), JobReport::Despooled { job, seconds, bytes_per_second });
+    assert_refused(&[&spool[..70], &spool[..88], &spool[..spool.len() - 3]]);
     assert_refused(&[
         "  Elapsed time:   28 se",
         "  Elapsed time:   1 hour 3",
@@ -212,6 +239,11 @@ fn lines_of_a_job_report() {
 
 #[test]
 fn times_of_time_v_and_of_zsh() {
+    let user = "\tUser time (seconds): 400.25";
+    assert_eq!(only(user), What::ProcessorTime(ProcessorTime::User(400.25)));
+    let system = "\tSystem time (seconds): 8.75";
+    assert_eq!(only(system), What::ProcessorTime(ProcessorTime::System(8.75)));
+    assert_eq!(read("\tUser time (seconds): 40\n").pieces, [], "it was cut");
     let verbose = "\tElapsed (wall clock) time (h:mm:ss or m:ss): 1:23.50";
     assert_eq!(only(verbose), What::Timed(Timed { elapsed: 83.5, ..Timed::default() }));
     let zsh = "tar cf - /srv  1.25s user 4.50s system 17% cpu 33.25 total";
@@ -240,6 +272,9 @@ fn devices_below_each_other() {
     assert_eq!(row("sda            8:0    0   1.8T  0 disk"), layer("sda", 0, "disk", ""));
     let part = "├─sda1         8:1    0   512M  0 part  /boot/efi";
     assert_eq!(row(part), layer("sda1", 1, "part", "/boot/efi"));
+    let spaces = part.replace("/boot/efi", "/srv/old data");
+    assert_eq!(row(&spaces), layer("sda1", 1, "part", "/srv/old data"));
+    assert_eq!(row(&format!("{spaces}   my old one")), layer("sda1", 1, "part", "/srv/old data"));
     let raid = "  └─md0        9:0    0   1.8T  0 raid1";
     assert_eq!(row(raid), layer("md0", 2, "raid1", ""));
     assert_eq!(row("| `-vg-srv   253:0    0   1T  0 lvm /srv"), layer("vg-srv", 2, "lvm", "/srv"));
@@ -313,6 +348,7 @@ fn json_of_fio() {
         engine: Some("libaio".to_owned()),
         depth: Some(4),
         jobs: None,
+        direct: Some(Switch::Off),
         is_unsure: false,
     };
     let rate =
@@ -330,6 +366,11 @@ fn json_of_fio() {
     assert!(matches!(pieces[..2], [What::Job(_), What::Job(_)]), "{pieces:?}");
     let (_, pieces) = pieces_of(&text(&entry.replace("8k", "4k,64k")));
     assert!(matches!(&pieces[0], What::Job(job) if job.is_unsure), "{pieces:?}");
+    for option in [r#""direct": "1""#, r#""buffered": "0""#] {
+        let (_, pieces) = pieces_of(&text(&entry.replace(r#""numjobs": "2""#, option)));
+        let is_direct = |job: &Job| job.direct == Some(Switch::On);
+        assert!(matches!(&pieces[0], What::Job(job) if is_direct(job)), "{pieces:?}");
+    }
     for lacking in ["iops", "bw_bytes", "lat_ns", "mean", "write", "jobs"] {
         let found = read(&format!("{}\n", text(entry).replace(&format!("\"{lacking}\""), "\"x\"")));
         assert_eq!((found.pieces.len(), found.refused.len()), (0, 1), "{lacking}");
