@@ -31,8 +31,6 @@ pub struct Found {
     pub sample: Sample,
     /// Bytes that the trials read.
     pub read_bytes: u64,
-    /// Whether its file system lives in memory: nothing of it comes from a disk.
-    pub is_in_memory: bool,
     /// Share of the trials' files that was in the page cache before.
     pub cached_share: f64,
     /// Processors that others used meanwhile.
@@ -102,8 +100,7 @@ pub fn look(
     if tree.bytes() == 0 {
         return Err(SourceError::Empty { path: first.to_owned() });
     }
-    let is_in_memory = std::fs::File::open(first).is_ok_and(device::file::is_in_memory);
-    let mut found = Found { tree, busy_before, is_in_memory, ..Found::default() };
+    let mut found = Found { tree, busy_before, ..Found::default() };
     let window_bytes = storage.as_ref().and_then(|it| it.read_ahead_bytes().ok().flatten());
     let begun = Instant::now();
     let processors = ProcessorClock::start();

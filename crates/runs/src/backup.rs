@@ -122,7 +122,7 @@ pub fn backup(
     let excluded = run.excludes.used().map(str::to_owned).collect();
     let mut run = RunReport { seconds, synchronise_seconds, target, ..run.report(&done) };
     if let Some(tape) = &tape {
-        run.change_seconds = tape.change_seconds;
+        run.change_seconds = tape.change_seconds + tape.asked_seconds;
         run.ready_seconds = tape.ready_seconds;
         run.label_seconds = tape.label_seconds;
         run.target_bytes = tape.blocks * tape.block_bytes;

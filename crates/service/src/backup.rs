@@ -500,7 +500,7 @@ fn summary_of_generation(run: &RunReport, tape: &TapeReport) -> TapeSummary {
         filemarks: tape.filemarks,
         write_seconds: tape.drive_write_ns.map(|ns| ns as f64 / 1e9),
         synchronise_seconds: tape.synchronise_seconds,
-        change_seconds: tape.change_seconds,
+        change_seconds: tape.change_seconds + tape.asked_seconds,
         streaming_seconds: (tape.seconds - waited_seconds).max(0.0),
         ring_ran_empty: run.times_ran_empty,
         ready_seconds: tape.ready_seconds,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use device::file::{cached_bytes, drop_cached};
+use device::file::{cached_bytes, drop_cached, is_in_memory};
 use flow::cancel::Cancel;
 use rustix::fs::{Mode, OFlags};
 
@@ -27,7 +27,7 @@ pub(super) fn look(found: &mut Found, read_bytes: u64, limit: Duration, cancel: 
     }
     let listing = found.tree.seconds / (found.tree.files() + found.tree.folders).max(1) as f64;
     let mut files: Vec<(PathBuf, u64)> = found.tree.small.iter().flatten().cloned().collect();
-    files.retain(|(path, _)| found.is_in_memory || make_cold(path));
+    files.retain(|(path, _)| make_cold(path));
     let begun = Instant::now();
     let (mut by_one, mut at_once) = (Vec::new(), Vec::new());
     let mut left = files.as_slice();
@@ -61,12 +61,12 @@ pub(super) fn look(found: &mut Found, read_bytes: u64, limit: Duration, cancel: 
     found.small = Some(SmallFiles { one_by_one, at_once });
 }
 
-/// Whether a file is not in the cache any more.
+/// Whether a file is not in the cache any more, or was never anywhere else.
 fn make_cold(path: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let Ok(file) = base::interruptible::open(path, flags, Mode::empty()) else { return false };
     drop_cached(&file, 0, 0);
-    cached_bytes(file.as_fd(), 0..0).is_none_or(|cached| cached == 0)
+    is_in_memory(&file) || cached_bytes(file.as_fd(), 0..0).is_none_or(|cached| cached == 0)
 }
 
 /// Seconds and bytes of files, by so many threads.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use device::file::{cached_bytes, direct_alignment, drop_cached};
+use device::file::{cached_bytes, direct_alignment, drop_cached, is_in_memory};
 use flow::cancel::Cancel;
 use loads::read::{Cache, Engine, Pages, Reading, Watching, read_range};
 use rustix::fs::{Mode, OFlags};
@@ -105,9 +105,7 @@ pub(super) fn look(found: &mut Found, window_bytes: Option<u64>, limit: Duration
             break;
         }
     }
-    if !found.is_in_memory {
-        found.cached_share = places.cached_bytes as f64 / places.seen_bytes.max(1) as f64;
-    }
+    found.cached_share = places.cached_bytes as f64 / places.seen_bytes.max(1) as f64;
     let rate = |way: Way| {
         let trial = trials.iter().find(|trial| trial.way == way)?;
         Amount::of_trials(&trial.rates)
@@ -145,7 +143,7 @@ pub fn plain_rate(tree: &Tree, round: usize, window_bytes: u64, cancel: &Cancel)
     let length = Way::Plain.least_bytes(window_bytes).max(4 * TRIAL_BYTES_MIN);
     let mut part = None;
     for _ in 0..=round {
-        part = places.take(length);
+        part = places.cold_part(length);
     }
     let (path, range) = part?;
     let file = open(&path, Cache::Buffered)?;
@@ -167,24 +165,6 @@ impl Trial {
         Trial { way, rates: Vec::new() }
     }
 
-    /// A part to read. Programs that have mapped a file keep it in memory: a plain read of it would
-    /// measure that.
-    fn place(
-        &self,
-        places: &mut Places,
-        length: u64,
-        is_in_memory: bool,
-    ) -> Option<(PathBuf, Range<u64>)> {
-        for _ in 0..TRIES {
-            let (path, range) = places.take(length)?;
-            if is_in_memory || self.way != Way::Plain || !is_kept(&path, range.clone()) {
-                return Some((path, range));
-            }
-            places.kept += 1;
-        }
-        None
-    }
-
     fn run(&mut self, places: &mut Places, window: u64, found: &mut Found, cancel: &Cancel) {
         let reading = self.way.reading();
         if reading.cache == Cache::Direct && places.no_direct.is_some() {
@@ -197,7 +177,11 @@ impl Trial {
         let least = self.way.least_bytes(window);
         let block = reading.block_bytes as u64;
         let length = wanted.clamp(least, TRIAL_BYTES_MAX.max(least)).next_multiple_of(block);
-        let Some((path, range)) = self.place(places, length, found.is_in_memory) else { return };
+        let place = match self.way {
+            Way::Plain => places.cold_part(length),
+            Way::Ahead(_) | Way::Many => places.take(length),
+        };
+        let Some((path, range)) = place else { return };
         // Two at once are not to be had of a file that is too small for two.
         if reading.cache == Cache::Direct && range.end - range.start < 2 * block {
             return;
@@ -234,11 +218,11 @@ impl Trial {
     }
 }
 
-/// Whether more than half of a part is in the page cache.
+/// Whether more than half of a part is in the page cache, and may be read from a disk at all.
 fn is_kept(path: &Path, range: Range<u64>) -> bool {
     let bytes = range.end - range.start;
-    let cached =
-        open(path, Cache::Buffered).and_then(|file| cached_bytes(file.as_fd(), range)).unwrap_or(0);
+    let file = open(path, Cache::Buffered).filter(|file| !is_in_memory(file));
+    let cached = file.and_then(|file| cached_bytes(file.as_fd(), range)).unwrap_or(0);
     cached > bytes / 2
 }
 
@@ -312,13 +296,28 @@ impl Places {
         Some(self.cold(0, 0..bytes))
     }
 
+    /// A part that is read from the disk. Programs that have mapped a file keep it in memory: a plain
+    /// read of it would measure that.
+    fn cold_part(&mut self, length: u64) -> Option<(PathBuf, Range<u64>)> {
+        for _ in 0..TRIES {
+            let (path, range) = self.take(length)?;
+            if !is_kept(&path, range.clone()) {
+                return Some((path, range));
+            }
+            self.kept += 1;
+        }
+        None
+    }
+
     /// Drops what the cache holds of a part: it would not be read from the disk.
     fn cold(&mut self, at: usize, range: Range<u64>) -> (PathBuf, Range<u64>) {
         let path = self.files[at].0.clone();
         if let Some(file) = open(&path, Cache::Buffered) {
             let cached = cached_bytes(file.as_fd(), range.clone()).unwrap_or(0);
             self.seen_bytes += range.end - range.start;
-            self.cached_bytes += cached.min(range.end - range.start);
+            if !is_in_memory(&file) {
+                self.cached_bytes += cached.min(range.end - range.start);
+            }
             drop_cached(&file, range.start, range.end - range.start);
         }
         (path, range)

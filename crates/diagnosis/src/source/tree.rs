@@ -1,6 +1,6 @@
 //! The shape of a tree: how many files of which size, and some of each to try.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,9 +64,6 @@ impl Tree {
     }
 
     fn leave_out(&mut self, path: PathBuf) {
-        if !holds_data(&path) {
-            return;
-        }
         self.other_file_systems_count += 1;
         if self.other_file_systems.len() < OTHERS_KEPT {
             self.other_file_systems.push(path);
@@ -109,6 +106,7 @@ pub(super) fn walk(
     cancel: &Cancel,
 ) -> Result<Tree, SourceError> {
     let mut walk = Walk {
+        paths,
         tree: Tree { is_whole: true, ..Tree::default() },
         begun: Instant::now(),
         limit,
@@ -124,7 +122,9 @@ pub(super) fn walk(
     Ok(walk.tree)
 }
 
-struct Walk {
+struct Walk<'a> {
+    /// What was named: each is looked into by itself.
+    paths: &'a [PathBuf],
     tree: Tree,
     begun: Instant,
     limit: Duration,
@@ -134,7 +134,7 @@ struct Walk {
     random: Random,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn path(&mut self, path: &Path, cancel: &Cancel) -> Result<(), SourceError> {
         let failed = |error: rustix::io::Errno| SourceError::Inspect {
             path: path.to_owned(),
@@ -215,7 +215,10 @@ impl Walk {
             };
             let path = || folder.path.join(OsStr::from_bytes(name.to_bytes()));
             if status.st_dev != self.device {
-                self.tree.leave_out(path());
+                let is_folder = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
+                if is_folder && holds_data(&open, name) && !self.paths.contains(&path()) {
+                    self.tree.leave_out(path());
+                }
                 continue;
             }
             match FileType::from_raw_mode(status.st_mode) {
@@ -253,9 +256,9 @@ impl Walk {
     }
 }
 
-/// Whether a path is a folder with files of a file system that is backed up: not one of the
-/// kernel, and not one in memory.
-fn holds_data(path: &Path) -> bool {
+/// Whether a folder has files of a file system that is backed up: not one of the kernel, and not
+/// one in memory. Nothing is mounted for the question.
+fn holds_data(above: &OwnedFd, name: &CStr) -> bool {
     /// Numbers of <linux/magic.h>: proc, sysfs, devpts, cgroup, cgroup2, debugfs, tracefs,
     /// securityfs, pstore, bpf, configfs, mqueue, hugetlbfs, fusectl, efivarfs, autofs,
     /// binfmt_misc, nsfs, tmpfs, ramfs.
@@ -281,8 +284,10 @@ fn holds_data(path: &Path) -> bool {
         0x0102_1994,
         0x8584_58f6,
     ];
-    let kind = rustix::fs::statfs(path).map(|status| status.f_type as u64 & 0xffff_ffff);
-    path.is_dir() && kind.is_ok_and(|kind| !WITHOUT_DATA.contains(&kind))
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = base::interruptible::openat(above, name, flags, Mode::empty());
+    let status = folder.ok().and_then(|folder| rustix::fs::fstatfs(folder).ok());
+    status.is_some_and(|status| !WITHOUT_DATA.contains(&(status.f_type as u64 & 0xffff_ffff)))
 }
 
 /// Bytes that are read from the disk: holes are not.
@@ -327,6 +332,20 @@ mod tests {
         }
         assert_eq!(tree.large.len(), LARGE_KEPT);
         assert_eq!(tree.large.iter().filter(|it| it.1 > LARGE_BYTES).count(), 1);
+    }
+
+    /// The kernel's file systems hold nothing to back up, and what is named is looked into anyhow.
+    #[test]
+    fn only_file_systems_with_data_are_left_out() {
+        let root =
+            base::interruptible::open("/", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
+        let root = root.unwrap();
+        assert!(!holds_data(&root, c"proc") && !holds_data(&root, c"sys"));
+        assert!(!holds_data(&root, c"nowhere"));
+        let folder = tempfile::tempdir_in(".").unwrap();
+        let above = std::fs::File::open(folder.path().parent().unwrap()).unwrap().into();
+        let name = CString::new(folder.path().file_name().unwrap().as_bytes()).unwrap();
+        assert_eq!(holds_data(&above, &name), !device::file::is_in_memory(&above));
     }
 
     #[test]

@@ -110,7 +110,13 @@ fn of_command(line: &str) -> Vec<(Changed, Option<&str>)> {
                 .split_once('=')
                 .is_some_and(|(name, _)| name.bytes().all(|it| it.is_ascii_uppercase()))
     };
-    let mut words = line.split_whitespace().skip_while(is_front);
+    let mut words = line.split_whitespace().skip_while(is_front).peekable();
+    // Options of sudo, of which some have a value.
+    while let Some(option) = words.next_if(|word| word.starts_with('-')) {
+        if matches!(option, "-u" | "-g" | "-h" | "-p" | "-C" | "-T" | "-r" | "-t") {
+            words.next();
+        }
+    }
     let program = words.next().and_then(|it| it.rsplit('/').next()).unwrap_or_default();
     let words: Vec<&str> = words.collect();
     let has = |names: &[&str]| words.iter().any(|word| names.contains(word));

@@ -143,6 +143,9 @@ fn moved(report: &Report, found: &mut Conclusions) {
     found.add(report.lines, finding);
 }
 
+/// Jobs whose spools are told apart at a time.
+const JOBS_AT_ONCE: usize = 64;
+
 /// The spools of a job: a job may write many, one after the other.
 struct Spools {
     job: Option<u64>,
@@ -160,7 +163,8 @@ fn despooled(pieces: &[Piece], found: &mut Conclusions) {
             continue;
         };
         let bytes = seconds * bytes_per_second;
-        match all.iter_mut().find(|it| it.job == job) {
+        // Spools of a job come one after the other.
+        match all.iter_mut().rev().take(JOBS_AT_ONCE).find(|it| it.job == job) {
             Some(spools) => {
                 spools.count += 1;
                 spools.bytes += bytes;

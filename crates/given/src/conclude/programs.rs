@@ -1,6 +1,8 @@
 //! Programs that keep a processor busy, where each program of a pipeline was timed, or a command of
 //! one program.
 
+use std::collections::BTreeSet;
+
 use base::finding::{Certainty, Finding, Unit};
 use base::format;
 
@@ -35,10 +37,10 @@ struct Times {
 
 pub(super) fn conclude(pieces: &[Piece], found: &mut Conclusions) {
     let mut all: Vec<((u32, u32), Finding)> = Vec::new();
-    let mut of_zsh: Vec<u32> = Vec::new();
+    let mut of_zsh: BTreeSet<u32> = BTreeSet::new();
     for piece in pieces {
         let What::ProgramTimed(program) = &piece.what else { continue };
-        of_zsh.push(piece.lines.1);
+        of_zsh.insert(piece.lines.1);
         let timed = program.timed;
         let processor = timed.user.zip(timed.system).map(|(user, system)| user + system);
         let times = processor.map(|processor| Times { elapsed: timed.elapsed, processor });
@@ -70,7 +72,9 @@ fn busy(line: &str, times: Times) -> Option<Finding> {
     if elapsed < LONG_SECONDS || share < BUSY {
         return None;
     }
-    let name = line.split(' ').next()?.rsplit('/').next()?;
+    let is_front = |word: &&str| matches!(*word, "sudo" | "nice" | "ionice" | "nohup");
+    let mut words = line.split(' ').skip_while(is_front);
+    let name = words.next().filter(|word| !word.starts_with('-'))?.rsplit('/').next()?;
     let what = if share <= ONE {
         format!("{name} keeps a processor busy")
     } else {
@@ -85,7 +89,10 @@ fn busy(line: &str, times: Times) -> Option<Finding> {
         .because(why)
         .with_number("processors in use", share, Unit::Ratio);
     finding.caveat = Some("how many processors there are is not in the text".to_owned());
-    let other = WITH_THREADS.iter().find(|(it, _)| *it == name && share <= ONE);
+    let has_threads =
+        line.split(' ').any(|word| word.starts_with("-T") || word.starts_with("--th"));
+    let is_it = |(it, _): &&(&str, &str)| *it == name && share <= ONE && !has_threads;
+    let other = WITH_THREADS.iter().find(is_it);
     if let Some((_, other)) = other {
         finding = finding.with_action(format!("use {other} in its place"));
     }

@@ -253,8 +253,12 @@ fn statuses(pieces: &[Piece]) -> Vec<Status<'_>> {
     all
 }
 
-/// The device of `mt -f DEVICE status`, `tapeinfo -f DEVICE`, `sg_logs -a DEVICE`.
+/// The device of `mt -f DEVICE status`, `tapeinfo -f DEVICE`, `sg_logs -a DEVICE`. Of several
+/// commands in a line each may be of another drive.
 fn device_of(line: &str) -> Option<&str> {
+    if line.contains([';', '&', '|']) {
+        return None;
+    }
     let mut words = line.split_whitespace();
     let program = words.next()?.rsplit('/').next()?;
     if program == "sg_logs" {

@@ -5,6 +5,9 @@ use pipeline::line::stages;
 use super::{Before, Met, queue};
 use crate::piece::{Command, What};
 
+/// Logins from one machine to the next that are followed.
+const LOGINS_MAX: usize = 16;
+
 pub(super) fn typed(text: &str, before: &mut Before) -> Met {
     let Some((prompt, line)) = behind_prompt(text) else { return Met::Nothing };
     if is_open(line) {
@@ -23,7 +26,8 @@ pub(super) fn typed(text: &str, before: &mut Before) -> Met {
     };
     match line {
         "exit" | "logout" => _ = before.logins.pop(),
-        line => before.logins.extend(login(line)),
+        line if before.logins.len() < LOGINS_MAX => before.logins.extend(login(line)),
+        _ => {}
     }
     if let Some(setting) = queue::set(line, &before.machine) {
         return Met::Whole(What::Setting(setting));

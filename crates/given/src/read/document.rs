@@ -128,8 +128,11 @@ fn of_fio(document: &Value) -> Option<Vec<What>> {
     let entries = document.get("jobs")?.as_array()?;
     let mut jobs: Vec<Job> = Vec::new();
     for entry in entries {
-        let own = options(entry, "job options").unwrap_or_else(|| none.clone());
-        jobs.push(job(&global, &own));
+        let options = options(entry, "job options");
+        // Without them nobody knows how many requests it has in flight.
+        let is_told = options.is_some() || !global.is_empty();
+        let own = job(&global, &options.unwrap_or_else(|| none.clone()));
+        jobs.push(Job { is_unsure: own.is_unsure || !is_told, ..own });
     }
     // Without group_reporting each process has an entry.
     let first = jobs.first()?.clone();

@@ -16,11 +16,11 @@ pub fn page(answer: &DiagnoseAnswer) -> Page {
         sentences: answer.findings.iter().map(|it| conclusion(it, &answer.steps)).collect(),
         sections: vec![PageSection {
             title: "Stations of the chain".to_owned(),
-            text:
-                "What each part gives by itself as it is, beside the most that it could give, in \
-                   bytes of the source. The slowest one decides; the last place is all of them \
-                   together, as it is and with all changes."
-                    .to_owned(),
+            text: "The figure shows how fast the whole source would go if only this part took \
+                   time, as it is and at best: the slowest one decides. The last place is all of \
+                   them together, as they are and with all changes. The table has the rate of \
+                   large and of small files themselves, with their share of the bytes."
+                .to_owned(),
             figures: vec![figure_of(answer)],
             tables: vec![(stations(answer), Folding::Open), (steps(answer), Folding::Open)],
             ..PageSection::default()

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use base::failures::{lock, with_causes};
+use device::target::Existing;
 use flow::monitor::{Monitor, Pause};
 
 use super::TapeDestination;
@@ -22,35 +23,36 @@ pub(super) struct Wanted<'a> {
     pub(super) used: &'a [UsedMedium],
 }
 
-/// The first volume, and the seconds until somebody had put it in.
-pub(super) struct FirstVolume {
+/// A volume, and the seconds until somebody had put it in.
+pub(super) struct Loaded {
     pub(super) volume: Volume,
-    pub(super) change_seconds: f64,
+    pub(super) asked_seconds: f64,
 }
 
 /// Opens the first volume of a set. An empty drive is filled by whoever changes media. A medium
-/// that is there and may not be written to ends the run: somebody chose it.
+/// that is there and may not be written to ends the run: somebody chose it. What may be written
+/// over is in the drive already.
 pub(super) fn first_volume(
     target: &TapeDestination,
     monitor: &dyn Monitor,
     plan: &SetPlan,
     set: [u8; 16],
-) -> Result<FirstVolume, TapeSetError> {
+) -> Result<Loaded, TapeSetError> {
     let refused = match open_volume(target, monitor, plan, &[], 1) {
-        Ok(volume) => return Ok(FirstVolume { volume, change_seconds: 0.0 }),
+        Ok(volume) => return Ok(Loaded { volume, asked_seconds: 0.0 }),
         Err(Unfit::Failed(error)) => return Err(error),
         Err(Unfit::Refused(refused)) => refused,
     };
-    if refused != Refused::NoMedium || lock(&target.changer).is_nobody() {
+    let is_asked = refused == Refused::NoMedium && plan.existing == Existing::Keep;
+    if !is_asked || lock(&target.changer).is_nobody() {
         let device = target.drive.name().to_owned();
         return Err(TapeSetError::Refused { device, refused });
     }
-    let begun = Instant::now();
     monitor.pause(Some(Pause::Changing));
     let wanted = Wanted { set, number: 1, used: &[] };
     let volume = another_volume(target, monitor, plan, &wanted, Some(refused));
     monitor.pause(None);
-    Ok(FirstVolume { volume: volume?, change_seconds: begun.elapsed().as_secs_f64() })
+    volume
 }
 
 /// Asks for a volume until one is in the drive that may be written to.
@@ -60,9 +62,9 @@ pub(super) fn another_volume(
     plan: &SetPlan,
     wanted: &Wanted<'_>,
     mut refused: Option<Refused>,
-) -> Result<Volume, TapeSetError> {
+) -> Result<Loaded, TapeSetError> {
     let device = target.drive.name().to_owned();
-    let volume = wanted.number;
+    let (volume, mut asked_seconds) = (wanted.number, 0.0);
     for attempt in 1..=CHANGE_ATTEMPTS_MAX {
         let request = VolumeRequest {
             device: device.clone(),
@@ -70,7 +72,9 @@ pub(super) fn another_volume(
             refused: refused.clone(),
             attempt,
         };
+        let begun = Instant::now();
         let changed = lock(&target.changer).change(&request);
+        asked_seconds += begun.elapsed().as_secs_f64();
         if let Err(source) = changed {
             return Err(TapeSetError::Change {
                 device,
@@ -80,7 +84,7 @@ pub(super) fn another_volume(
             });
         }
         match open_volume(target, monitor, plan, wanted.used, volume) {
-            Ok(volume) => return Ok(volume),
+            Ok(volume) => return Ok(Loaded { volume, asked_seconds }),
             Err(Unfit::Refused(why)) => refused = Some(why),
             Err(Unfit::Failed(
                 error @ (TapeSetError::Open(_)
@@ -93,5 +97,6 @@ pub(super) fn another_volume(
         }
     }
     let last = refused.unwrap_or(Refused::NoMedium);
-    Err(TapeSetError::NoVolume { device, volume, attempts: CHANGE_ATTEMPTS_MAX, last })
+    let (attempts, used) = (CHANGE_ATTEMPTS_MAX, wanted.used.len());
+    Err(TapeSetError::NoVolume { device, volume, attempts, last, used })
 }

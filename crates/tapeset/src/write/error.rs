@@ -57,6 +57,8 @@ pub enum TapeSetError {
         attempts: u32,
         /// Why the last one was refused.
         last: Refused,
+        /// Media that the set has used.
+        used: usize,
     },
     /// A volume that was written from its beginning had no room for any of the set.
     #[error("volume {volume} in {device} is too small for a label and {needed}")]

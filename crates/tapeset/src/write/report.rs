@@ -27,7 +27,9 @@ pub struct TapeReport {
     pub blocks: u64,
     /// Filemarks written.
     pub filemarks: u64,
-    /// Time until the first medium could be written: winding, and reading its label.
+    /// Time until somebody had put a first medium into an empty drive.
+    pub asked_seconds: f64,
+    /// Time from then until the medium could be written: winding, and reading its label.
     pub ready_seconds: f64,
     /// Part of it for reading the beginning of the medium; the rest is winding.
     pub label_seconds: f64,

@@ -23,7 +23,7 @@ use flow::sink::Sink;
 use model::tape::generation::Generation;
 
 use super::TapeDestination;
-use super::another::{FirstVolume, Wanted, another_volume, first_volume};
+use super::another::{Loaded, Wanted, another_volume, first_volume};
 use super::early::{self, Cut, FullMedium};
 use super::error::{Safe, TapeSetError};
 use super::left::IndexCopy;
@@ -94,7 +94,7 @@ impl<'a> TapeSink<'a> {
         let device = target.drive.name().to_owned();
         let identity = plan.identity.map_or_else(outside_of_chains, Ok)?;
         let set = identity.set;
-        let FirstVolume { mut volume, change_seconds } = first_volume(target, monitor, &plan, set)?;
+        let Loaded { mut volume, asked_seconds } = first_volume(target, monitor, &plan, set)?;
         let generation =
             volume.tape.status().ok().and_then(|status| Generation::of_density(status.density));
         // Makers stream at different speeds; without a known maker the table's speed counts.
@@ -113,8 +113,8 @@ impl<'a> TapeSink<'a> {
             generation,
             block_bytes: block_bytes as u64,
             file_number: volume.file_number,
-            ready_seconds: begun.elapsed().as_secs_f64() - change_seconds,
-            change_seconds,
+            ready_seconds: begun.elapsed().as_secs_f64() - asked_seconds,
+            asked_seconds,
             label_seconds: volume.label_seconds,
             ..TapeReport::default()
         };
@@ -375,9 +375,9 @@ impl<'a> TapeSink<'a> {
     fn change_volume(&mut self) -> Result<(), TapeSetError> {
         let number = self.used.iter().filter_map(|used| used.volume).next_back().unwrap_or(0) + 1;
         let wanted = Wanted { set: self.identity.set, number, used: &self.used };
-        let volume = another_volume(self.target, self.monitor, &self.plan, &wanted, None)?;
+        let next = another_volume(self.target, self.monitor, &self.plan, &wanted, None)?;
         self.safe.volumes = number;
-        self.volume = Some(volume);
+        self.volume = Some(next.volume);
         Ok(())
     }
 

@@ -47,6 +47,8 @@ fn another_medium_has_another_lowest_speed() {
         "# sudo mt -f /dev/st0 eject\n",
         "# mt -f /dev/nst0 rewind && mt -f /dev/nst0 rewoffl\n",
         "# mt load\n",
+        "# sudo -n mt -f /dev/nst0 offline\n",
+        "# sudo -u root mt -f /dev/nst0 offline\n",
         "# ssh -p 22 root@backup2.example.com\n",
         "# for slot in 1 2; do mtx -f /dev/sg3 load $slot; done\n",
     ] {
@@ -361,4 +363,40 @@ fn what_lies_below_has_the_rest_of_the_requests() {
     assert!(says(&[job, columns, &disks].concat(), unknown));
     let all = [job, columns, &disks, &raid].concat();
     assert!(!says(&all, unknown) && says(&all, "32 in flight are all"), "{:?}", shown(&all));
+}
+
+/// The first device of a line is not that of all its commands.
+#[test]
+fn of_two_drives_in_a_line_none_is_named() {
+    let both =
+        LTO_6.replace("# mt", "# mt -f /dev/nst1 rewind && mt").replace("size 0", "size 512");
+    let shown = shown(&both);
+    assert!(!shown.is_empty());
+    assert!(shown.iter().all(|it| !it.1.line().contains("nst1")), "{shown:?}");
+}
+
+#[test]
+fn what_does_not_say_its_requests_has_not_all_of_them_in_flight() {
+    let text = |options: &str| {
+        format!(
+            "{{\"fio version\": \"fio-3.33\", \"jobs\": [{{\"jobname\": \"a\", {options}\
+             \"read\": {{\"io_bytes\": 419430400, \"bw_bytes\": 4194304, \"iops\": 1024.0, \
+             \"total_ios\": 102400, \"lat_ns\": {{\"mean\": 976000.0}}}}, \
+             \"write\": {{\"io_bytes\": 0, \"bw_bytes\": 0, \"iops\": 0.0, \"total_ios\": 0, \
+             \"lat_ns\": {{\"mean\": 0.0}}}}}}]}}\n"
+        )
+    };
+    let told = text("\"job options\": {\"rw\": \"randread\", \"bs\": \"4k\", \"iodepth\": \"1\"},");
+    assert!(says(&told, "in flight"), "{:?}", shown(&told));
+    assert!(!says(&text(""), "in flight"), "{:?}", shown(&text("")));
+}
+
+#[test]
+fn what_stands_in_front_of_a_program_is_not_it() {
+    let timed = |line: &str| {
+        format!("% time {line}\n{line}  97.0s user 2.0s system 99% cpu 1:40.00 total\n")
+    };
+    assert!(says(&timed("sudo gzip big"), "gzip keeps a processor busy"));
+    assert!(says(&timed("xz big"), "use xz -T0"));
+    assert!(!says(&timed("xz -T0 big"), "use xz -T0"));
 }

@@ -99,6 +99,10 @@ fn the_first_medium_is_asked_for_where_the_drive_is_empty() {
     let set = set_id(&written.report);
     assert!(volumes.iter().all(|it| *it == VolumePurpose::Write { set, volume: 1 }), "{volumes:?}");
     assert_eq!(used.objects().unwrap(), before);
+    let tape = written.report.tape.as_ref().unwrap();
+    // The wait is no part of the time from the first label on.
+    assert!(tape.asked_seconds > 0.0 && tape.change_seconds == 0.0, "{tape:?}");
+    assert!(tape.label_seconds <= tape.ready_seconds, "{tape:?}");
     assert_restores(&check_set(racked.cartridges(), set, Compression::None), tree.path());
 
     // Nobody is there, or nobody has one.
@@ -121,6 +125,12 @@ fn the_first_medium_is_asked_for_where_the_drive_is_empty() {
     let BackupError::Tape(error) = result.unwrap_err() else { panic!("another error") };
     assert!(matches!(error, TapeSetError::Change { volume: 1, .. }), "{error}");
     assert_eq!(requests.len(), 1);
+
+    // What may be written over is in the drive when the run begins.
+    let over = BackupOptions { existing: Existing::Replace, ..options.clone() };
+    let racked = rack(vec![foreign()]);
+    let (result, requests) = write(&over, &TapeOptions::default(), &racked);
+    assert!(result.is_err() && requests.is_empty());
 
     // A medium that is there is no question.
     let chosen = rack(vec![foreign(), Cartridge::of_capacity(64 << 20)]);
