@@ -229,8 +229,8 @@ fn tape_set_hint(error: &TapeSetError) -> Option<String> {
             "run `mt eom` to move behind the data, or add --overwrite to write over them"
         }
         TapeSetError::NoVolume { used: 0, last: Refused::Foreign | Refused::TestArea, .. } => {
-            "put a medium of Takeup into the drive, or a blank one; --overwrite writes over the one \
-             that is in the drive when a backup begins"
+            "put a medium of Takeup into the drive, or a blank one; --overwrite writes over the \
+             one that is in the drive when a backup begins"
         }
         TapeSetError::NoVolume {
             last: Refused::Foreign | Refused::TestArea | Refused::Full,

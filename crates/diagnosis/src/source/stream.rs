@@ -296,8 +296,8 @@ impl Places {
         Some(self.cold(0, 0..bytes))
     }
 
-    /// A part that is read from the disk. Programs that have mapped a file keep it in memory: a plain
-    /// read of it would measure that.
+    /// A part that is read from the disk. Programs that have mapped a file keep it in memory: a
+    /// plain read of it would measure that.
     fn cold_part(&mut self, length: u64) -> Option<(PathBuf, Range<u64>)> {
         for _ in 0..TRIES {
             let (path, range) = self.take(length)?;
