@@ -19,14 +19,8 @@ const LONG_SECONDS: f64 = 5.0;
 /// Most programs that are named.
 const SAID_MAX: usize = 20;
 /// Compressors with one thread, and what does the same with more.
-const WITH_THREADS: [(&str, &str); 6] = [
-    ("gzip", "pigz"),
-    ("bzip2", "lbzip2"),
-    ("xz", "xz -T0"),
-    ("zstd", "zstd -T0"),
-    ("lzop", "zstd -T0"),
-    ("openssl", "a cipher that the processor has instructions for (aes)"),
-];
+const WITH_THREADS: [(&str, &str); 4] =
+    [("gzip", "pigz"), ("bzip2", "lbzip2"), ("xz", "xz -T0"), ("zstd", "zstd -T0")];
 
 /// Seconds that a program took, and its processor time in them.
 #[derive(Clone, Copy)]
@@ -89,12 +83,22 @@ fn busy(line: &str, times: Times) -> Option<Finding> {
         .because(why)
         .with_number("processors in use", share, Unit::Ratio);
     finding.caveat = Some("how many processors there are is not in the text".to_owned());
-    let has_threads =
-        line.split(' ').any(|word| word.starts_with("-T") || word.starts_with("--th"));
-    let is_it = |(it, _): &&(&str, &str)| *it == name && share <= ONE && !has_threads;
+    let is_it = |(it, _): &&(&str, &str)| *it == name && share <= ONE && gains_by_threads(line);
     let other = WITH_THREADS.iter().find(is_it);
     if let Some((_, other)) = other {
         finding = finding.with_action(format!("use {other} in its place"));
     }
     Some(finding)
+}
+
+/// Whether a compressor makes data smaller, and is not told how many threads it has: with more of
+/// them nothing is unpacked faster.
+fn gains_by_threads(line: &str) -> bool {
+    let has_threads = |word: &str| word.starts_with("-T") || word.starts_with("--th");
+    let unpacks = |word: &str| {
+        let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
+        let long = ["--decompress", "--uncompress", "--test"].contains(&word);
+        long || letters.is_some_and(|it| it.contains(['d', 't', 'l']))
+    };
+    !line.split(' ').any(|word| has_threads(word) || unpacks(word))
 }

@@ -53,8 +53,7 @@ impl Tree {
         const SECONDS: u64 = 3;
         let (files_per_second, disk) = match scene.preset {
             Some("ssd-sata") => (5000, 500),
-            Some("array:4") => (1000, 500),
-            Some(_) => (150, 150),
+            Some(_) => (100, 150),
             None => (1_000_000 / (2 * scene.service_us), scene.megabytes_per_second),
         };
         let compressor = match scene.compressor {

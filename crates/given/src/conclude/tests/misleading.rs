@@ -399,4 +399,10 @@ fn what_stands_in_front_of_a_program_is_not_it() {
     assert!(says(&timed("sudo gzip big"), "gzip keeps a processor busy"));
     assert!(says(&timed("xz big"), "use xz -T0"));
     assert!(!says(&timed("xz -T0 big"), "use xz -T0"));
+    // Unpacking has one thread in pigz, too, and a cipher may have its instructions already.
+    assert!(says(&timed("gzip -9 big"), "use pigz"));
+    for line in ["gzip -dc big.gz", "gzip --decompress big.gz", "openssl enc -aes-256-ctr"] {
+        let timed = timed(line);
+        assert!(says(&timed, "keeps a processor busy") && !says(&timed, "in its place"), "{line}");
+    }
 }
