@@ -60,7 +60,8 @@ pub struct DiagnoseArgs {
     /// Run the line to its end, which writes what it writes, and look at its programs
     #[arg(long, conflicts_with_all = ["pid", "host", "given"])]
     run: bool,
-    /// Make the first change for a moment, if it is a setting, and measure what it brings
+    /// Make the first change for a moment, and measure what it brings: a setting is put back, a line
+    /// runs for some seconds with its output thrown away
     #[arg(long = "try", conflicts_with_all = ["host", "given"])]
     tries: bool,
     /// Write a file without a name beside the target for some seconds, to know what it takes

@@ -10,6 +10,7 @@ use pipeline::pace;
 use crate::amount::Amount;
 use crate::chain::{Chain, Link, Reading, Target, Work};
 use crate::line::{PIPE_BYTES, RING_BYTES, Typed, TypedTarget, words};
+use crate::program::Compressor;
 
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +51,8 @@ pub struct Ground<'a> {
     pub read_ahead_path: Option<&'a Path>,
     /// Programs that are not installed.
     pub absent: &'a [&'static str],
+    /// What the compression of `takeup backup` does in the place of the line's ([`own_compression`]).
+    pub own: Option<Compressor>,
 }
 
 /// Sizes of writes that are tried.
@@ -255,11 +258,13 @@ impl Ground<'_> {
             input_bytes: RING_BYTES,
         }];
         if let Some(compressor) = compressor {
-            let work = match compressor.work {
-                Work::Compresses { rate, ratio, .. } => {
-                    Work::Compresses { rate, ratio, threads: chain.processors.max(1.0) }
+            let threads = chain.processors.max(1.0);
+            let work = match (self.own, &compressor.work) {
+                (Some(own), _) => Work::Compresses { rate: own.rate, ratio: own.ratio, threads },
+                (None, Work::Compresses { rate, ratio, .. }) => {
+                    Work::Compresses { rate: *rate, ratio: *ratio, threads }
                 }
-                ref other => other.clone(),
+                (None, other) => other.clone(),
             };
             links.push(Link { work, shown: "takeup".to_owned(), ..links[0].clone() });
         }
@@ -297,7 +302,7 @@ fn buffer_link(block_bytes: u64, stage: usize) -> Link {
 }
 
 /// What `takeup backup --compress` calls the compressor of these words, with its level.
-fn own_compression(words: &[String]) -> Option<String> {
+pub fn own_compression(words: &[String]) -> Option<String> {
     let name = match words.first()?.rsplit('/').next()? {
         "gzip" | "pigz" => "gzip",
         "zstd" => "zstd",

@@ -3,6 +3,7 @@
 //! Nothing is run. What is not understood is [`Role::Unknown`], and nothing is claimed of it.
 
 mod compressors;
+mod nowhere;
 mod options;
 mod words;
 
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use compressors::COMPRESSORS;
 use pipeline::pace;
 
+pub use nowhere::to_nowhere;
 pub use words::words;
 
 /// A line that is one pipeline.

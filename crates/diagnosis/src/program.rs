@@ -1,14 +1,17 @@
 //! What a compressor does in a second of a processor, on data of the source.
 //!
 //! The program runs with the options of the line; its input is the sample, its output is counted
-//! and thrown away.
+//! and thrown away. What `takeup backup` would have in its place is tried the same way: its own
+//! gzip is another library's.
 
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use archive::chunk::{ChunkCompressor, Compression};
 use machine::counters::processor::children_ns;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::amount::Amount;
 use crate::source::sample::Sample;
@@ -30,6 +33,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Less data say nothing.
 const BYTES_MIN: u64 = 256 << 10;
 const PIECE_BYTES: usize = 64 << 10;
+/// A chunk of `takeup backup`, or less.
+const OWN_CHUNK_BYTES: usize = 1 << 20;
 
 /// Tries a program of these words; the reason where it cannot be tried.
 pub fn try_compressor(words: &[String], sample: &Sample) -> Result<Compressor, String> {
@@ -54,6 +59,39 @@ pub fn try_compressor(words: &[String], sample: &Sample) -> Result<Compressor, S
     }
     let rate = Amount::of_trials(&rates).ok_or("it took too little in its time")?;
     Ok(Compressor { rate, ratio: taken as f64 / given.max(1) as f64 })
+}
+
+/// Tries the compression of `takeup backup`, in one thread; `None` where there is too little data.
+pub fn try_own(compression: Compression, sample: &Sample) -> Option<Compressor> {
+    let data = sample.bytes();
+    if (data.len() as u64) < BYTES_MIN {
+        return None;
+    }
+    let mut compressor = ChunkCompressor::new(compression).ok()?;
+    let (mut rates, mut out) = (Vec::new(), Vec::new());
+    let (mut taken, mut given) = (0, 0);
+    for _ in 0..TRIALS {
+        let (begun, used) = (Instant::now(), thread_seconds());
+        let mut own = 0;
+        // A whole chunk at least; the same data again where there is little of it.
+        for chunk in data.chunks(OWN_CHUNK_BYTES) {
+            compressor.compress(chunk, &mut out).ok()?;
+            own += chunk.len();
+            given += out.len();
+            if begun.elapsed() >= TRIAL / 2 {
+                break;
+            }
+        }
+        rates.push(own as f64 / (thread_seconds() - used).max(1e-4));
+        taken += own;
+    }
+    let rate = Amount::of_trials(&rates)?;
+    Some(Compressor { rate, ratio: taken as f64 / given.max(1) as f64 })
+}
+
+fn thread_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 struct Ran {
@@ -136,6 +174,14 @@ mod tests {
         // Eight letters are 3 bits each.
         assert!((1.8..2.7).contains(&found.ratio), "{found:?}");
         assert!(found.rate.low > 0.0 && found.rate.low <= found.rate.high);
+    }
+
+    #[test]
+    fn our_own_compression_is_tried_on_data() {
+        let found = try_own(Compression::Gzip { level: 1 }, &sample()).unwrap();
+        assert!((1.8..2.7).contains(&found.ratio), "{found:?}");
+        assert!(found.rate.low > 0.0 && found.rate.low <= found.rate.high);
+        assert_eq!(try_own(Compression::Gzip { level: 1 }, &Sample::default()), None);
     }
 
     #[test]

@@ -158,7 +158,11 @@ fn read_at_once(chain: &Chain) -> Chain {
     chain
 }
 
-fn rates(chain: &Chain) -> Result<Rates, ModelError> {
+/// Plays a chain with its rates at both ends of their ranges, too.
+///
+/// # Errors
+/// When the model stands still.
+pub fn rates(chain: &Chain) -> Result<Rates, ModelError> {
     let [low, typical, high] = [Pick::Low, Pick::Typical, Pick::High].map(|it| forecast(chain, it));
     let (low, typical, high): (Forecast, Forecast, Forecast) = (low?, typical?, high?);
     let bytes = Amount {

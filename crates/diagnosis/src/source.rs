@@ -3,6 +3,7 @@
 //! All of it only reads. What the page cache holds of a part is dropped before a trial, and what
 //! the trial read after it, so that memory is not measured; who needs these parts reads them again.
 
+mod dropped;
 pub mod sample;
 mod small;
 mod stream;
@@ -18,6 +19,7 @@ use storage::layers::Storage;
 use crate::chain::{SmallFiles, Stream};
 use sample::Sample;
 
+pub use dropped::{Dropped, drop_source};
 pub use stream::plain_rate;
 pub use tree::{LARGE_BYTES, Tree};
 

@@ -2,6 +2,7 @@
 
 use base::format::{counted, duration};
 use base::rounding::Rounding;
+use experiment::judgement::quoted;
 use experiment::power::Noise;
 use experiment::record::{Cell, Role, shown_cell};
 use service::bench::import::BenchImportAnswer;
@@ -9,6 +10,7 @@ use service::bench::power::{BenchPowerAnswer, RepeatsAnswer};
 use service::bench::{ExperimentDone, PutBackAnswer};
 
 use crate::experiments;
+use crate::next::next;
 use crate::table::Style;
 
 /// The end of an experiment: its table, its conclusions, and what did not run.
@@ -16,7 +18,11 @@ pub fn ended(done: &ExperimentDone, style: Style) -> String {
     let ExperimentDone { experiment, judgement, ended, .. } = done;
     let judged = experiments::text(experiment, judgement, style);
     let runs = counted(experiment.runs.len() as u64, "run", "runs");
-    format!("{judged}{}{}; {runs} in {}\n", not_run(done), ended.words(), done.path.display())
+    let path = quoted(&done.path.to_string_lossy());
+    let next =
+        next(&format!("takeup report {path} -o FILE.html"), "all of it as a page with charts");
+    let path = done.path.display();
+    format!("{judged}{}{}; {runs} in {path}\n{next}", not_run(done), ended.words())
 }
 
 /// A line for each of the first combinations that did not run, and one for the rest.

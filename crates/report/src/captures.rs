@@ -1,15 +1,17 @@
 //! A profile as text, the same for recordings and imports.
 
-use crate::findings::list;
-use crate::prose::fitted;
-use crate::table::{Align, Emphasis, Style, Table};
 use base::escape::escape_controls;
 use base::format::{binary_size, count, counted, duration, percent, size};
-
 use capture::job::{PROPERTIES, Validation};
 use capture::profile::{Class, FileProfile, Profile};
 use capture::words;
+use experiment::judgement::quoted;
 use service::capture::{CaptureEnd, MadeJob};
+
+use crate::findings::list;
+use crate::next::next;
+use crate::prose::fitted;
+use crate::table::{Align, Emphasis, Style, Table};
 
 /// The most files in the table.
 const FILES: usize = 30;
@@ -211,14 +213,18 @@ pub fn job_text(made: &MadeJob, style: Style) -> String {
     if let Some(path) = &made.path {
         text += &format!("\nTakeup wrote the load as a fio job to {}.\n", path.display());
     }
-    let Some(validation) = &made.validation else { return text };
+    let next = made.path.as_deref().map_or(String::new(), |path| {
+        let path = quoted(&path.to_string_lossy());
+        next(&format!("takeup bench disk --job {path}"), "repeats this load, and measures it")
+    });
+    let Some(validation) = &made.validation else { return text + &next };
     text += &format!("\nfio ran the job in {:.1} s:\n\n", validation.seconds);
     text += &validation_table(validation, style);
     text += "\n";
     for sentence in &validation.not_reproduced {
         text += &format!("{sentence}\n");
     }
-    text
+    text + &next
 }
 
 /// What is said on standard error about the end, where something is wrong.

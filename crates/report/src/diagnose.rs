@@ -97,9 +97,12 @@ fn tried(tried: &TriedStep) -> String {
         Some(false) => "not as predicted",
         None => "not known whether as predicted",
     };
+    let (how, now) = match tried.lines {
+        Some(_) => (", both without the target", "nothing was written, and nothing is changed"),
+        None => ("", "the value from before is in force again"),
+    };
     format!(
-        "tried: {before} before, {after} with the change; predicted {predicted}: {so}\n\
-         the value from before is in force again\n"
+        "tried: {before} before, {after} with the change{how}; predicted {predicted}: {so}\n{now}\n"
     )
 }
 

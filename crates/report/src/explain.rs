@@ -2,11 +2,13 @@
 
 use base::escape::{escape, escape_controls};
 use base::format::{duration, percent};
+use experiment::judgement::quoted;
 use pipeline::judge::shown_bytes;
 use pipeline::{Look, Stage};
 use service::explain::{ExplainEnd, Explained, OtherRun, PipelineRun};
 
 use crate::findings;
+use crate::next::next;
 use crate::prose::fitted;
 use crate::table::{Align, Emphasis, Style, Table};
 
@@ -71,7 +73,18 @@ pub fn text(explained: &Explained, style: Style) -> String {
         text.push('\n');
         text.push_str(&findings::list(&tried.judgement.findings, style));
     }
-    text
+    text + &next_of(explained)
+}
+
+/// Where the run has no advice of its own: the disk below its files may have.
+fn next_of(explained: &Explained) -> String {
+    let Some(line) = explained.readable_line() else { return String::new() };
+    let line = quoted(line);
+    "\n".to_owned()
+        + &next(
+            &format!("takeup diagnose {line}"),
+            "tries its source, and what a change would bring",
+        )
 }
 
 /// What is said on standard error about the end, where something is wrong.

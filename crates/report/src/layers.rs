@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::findings::list;
+use crate::next;
 use crate::table::Style;
 use base::escape::escape;
 use base::format::{binary_size, counted, duration, size};
@@ -77,7 +78,7 @@ pub fn tree(layers: &ProbedLayers, lines: TreeLines, style: Style) -> String {
     } else if !stack.layers.is_empty() && !stack.is_cut {
         text.push_str("\nnothing stands out\n");
     }
-    text + &list(findings, style)
+    text + &list(findings, style) + "\n" + &next::diagnose(path)
 }
 
 struct Drawing<'a> {

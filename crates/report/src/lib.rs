@@ -38,6 +38,7 @@
 //! - [`tune`]: settings that were measured, set, shown and reverted.
 //! - [`mod@watch`]: what a record of readings lacks.
 //! - [`findings`]: how a finding is printed.
+//! - `next`: the one command that a text ends with.
 //! - [`figure`]: charts as SVG.
 //! - [`page`]: pages as HTML.
 //! - [`table`]: aligned tables.
@@ -64,6 +65,7 @@ pub mod jobs;
 pub mod layers;
 pub mod list;
 pub mod media;
+mod next;
 pub mod page;
 pub mod pipe;
 pub mod plan;

@@ -15,6 +15,7 @@ use service::plan::{
 
 use crate::calibration;
 use crate::figure::{self, Axis, AxisPlace, Figure, FigureGroup, Marks, Value as Point};
+use crate::next::{diagnose, next};
 use crate::prose::fitted;
 use crate::table::{Align, Emphasis, Style, Table};
 
@@ -74,7 +75,16 @@ pub fn text(planned: &Planned, details: Details, style: Style) -> String {
         text.push('\n');
         text.push_str(&parameters(planned).render(style));
     }
-    fitted(&text, style)
+    text.push('\n');
+    fitted(&text, style) + &measures(planned)
+}
+
+/// What measures where this plan had to be told.
+fn measures(planned: &Planned) -> String {
+    match &planned.paths[..] {
+        [] => next("takeup diagnose SOURCE TARGET", "measures how fast a source is read"),
+        [path, ..] => diagnose(path),
+    }
 }
 
 fn charts(planned: &Planned, curves: &[PlanCurve]) -> [Figure; 2] {

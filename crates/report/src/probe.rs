@@ -5,12 +5,14 @@ use base::format::{binary_size as block, rate, size};
 use device::tape::limits::{Found, LimitedBy, Way};
 use device::tape::survey::{Answers, Readiness, Survey, options};
 use device::tape::{BlockMode, Compression};
+use experiment::judgement::quoted;
 use model::tape::generation::{Generation, Steps};
 use service::probe::ProbedDrive;
 use service::probe::findings::recommended;
 use service::virtual_drive::VirtualDrive;
 
 use crate::findings::list;
+use crate::next;
 use crate::prose::fitted;
 use crate::table::Style;
 
@@ -40,7 +42,11 @@ pub fn text(drive: &ProbedDrive, style: Style) -> String {
     } else if survey.answers.is_some() {
         text.push_str("\nnothing stands out\n");
     }
-    fitted(&text, style) + &list(findings, style)
+    let next = next::next(
+        &format!("takeup diagnose SOURCE {}", quoted(&survey.node)),
+        "what limits a backup to it",
+    );
+    fitted(&text, style) + &list(findings, style) + "\n" + &next
 }
 
 /// A block size in the form of the option.

@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 
 use base::finding::{Certainty, Finding};
 use diagnosis::chain::{Chain, Link, Reading, Source, Work};
-use diagnosis::change::Ground;
+use diagnosis::change::{Ground, own_compression};
 use diagnosis::line::{self, PIPE_BYTES, Role, Typed, TypedProgram, TypedTarget};
+use diagnosis::program::Compressor;
 use diagnosis::rank::{Ranking, rank};
 use diagnosis::rules;
 use diagnosis::source::{self, Found};
@@ -153,16 +154,28 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
     let path = sources[0].clone();
     let read_ahead_path = settable(&path).then_some(path.as_path());
     let absent = crate::explain::absent();
-    let ground = Ground { typed: typed.as_ref(), read_ahead_path, absent: &absent };
+    let own = typed.as_ref().and_then(|typed| own_compressor(typed, &found));
+    let ground = Ground { typed: typed.as_ref(), read_ahead_path, absent: &absent, own };
     let ranking = rank(&chain, &ground).map_err(|error| Failure::new(&error, None))?;
     let mut findings = ranking.findings(&chain, Some(&found));
     if let Some(run) = &run {
-        running::compare(run, &ranking, &mut findings);
+        running::compare(run, &chain, &ranking, &mut findings);
     }
-    let tried =
-        if request.tries { Some(trying::first(&ranking, &found, &path, cancel)?) } else { None };
+    let trial = trying::Trial {
+        sources: &sources,
+        line: line.as_deref().filter(|_| matches!(request.subject, DiagnoseSubject::Line(_))),
+        budget,
+    };
+    let tried = if request.tries { Some(trial.first(&ranking, &found, cancel)?) } else { None };
     let seconds = begun.elapsed().as_secs_f64();
     Ok(Diagnosed { line, chain, found, ranking, findings, run, tried, seconds })
+}
+
+/// What `takeup backup` would do in the place of the line's compressor.
+fn own_compressor(typed: &Typed, found: &Found) -> Option<Compressor> {
+    let compressor = typed.programs.iter().find(|it| it.role == Role::Compresses)?;
+    let compression = own_compression(&compressor.words)?.parse().ok()?;
+    diagnosis::program::try_own(compression, &found.sample)
 }
 
 fn read(line: &str) -> Result<Typed, Failure> {

@@ -71,7 +71,7 @@ fn chain(line: &str, source: Source, target: Target, compressor: f64) -> (Chain,
 
 fn ranked(chain: &Chain, typed: &Typed) -> (Ranking, Vec<Finding>) {
     let path = std::path::Path::new("/srv");
-    let ground = Ground { typed: Some(typed), read_ahead_path: Some(path), absent: &[] };
+    let ground = Ground { typed: Some(typed), read_ahead_path: Some(path), absent: &[], own: None };
     let ranking = rank(chain, &ground).unwrap();
     let findings = ranking.findings(chain, None);
     (ranking, findings)

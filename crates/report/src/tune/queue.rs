@@ -12,6 +12,7 @@ use service::tune::queue_advice::{LittlesLaw, MeasuredLoad, QueueAdvice, shown};
 
 use super::{cost_words, keep_line, unsettled};
 use crate::findings::lines_under_heads;
+use crate::next::diagnose;
 use crate::table::{Align, Emphasis, Style, Table};
 
 /// The whole text.
@@ -58,7 +59,10 @@ fn advice_text(it: &QueueAdvice, applied: Option<&Applied>, style: Style) -> Str
         let apart = "each setting alone; their combined effect was not measured";
         told.push(("measured", vec![apart.to_owned()]));
     }
-    if let Some(commands) = it.commands() {
+    let commands = it.commands();
+    let has_next = commands.is_some() || it.tuned.is_empty();
+    let next = if has_next { String::new() } else { diagnose(&it.path) };
+    if let Some(commands) = commands {
         told.push(("apply", vec![commands.apply]));
         told.push(("keep", vec![keep_line(it.not_kept.as_deref())]));
         told.push(("undo", vec![commands.undo]));
@@ -67,7 +71,7 @@ fn advice_text(it: &QueueAdvice, applied: Option<&Applied>, style: Style) -> Str
         let path = quoted(&it.path.display().to_string());
         told.push(("measure", vec![format!("sudo takeup tune queue {path}")]));
     }
-    text + &lines_under_heads(&told, style)
+    text + &lines_under_heads(&told, style) + &next
 }
 
 fn table(it: &QueueAdvice, style: Style) -> String {

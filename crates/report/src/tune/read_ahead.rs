@@ -12,6 +12,7 @@ use service::tune::read_ahead_advice::ReadAheadAdvice;
 
 use super::{cost_words, keep_line, unsettled};
 use crate::findings::lines_under_heads;
+use crate::next::diagnose;
 use crate::table::{Align, Emphasis, Style, Table};
 
 /// The whole text.
@@ -41,9 +42,11 @@ fn advice_text(it: &ReadAheadAdvice, applied: Option<&Applied>, style: Style) ->
     if let Some(applied) = applied {
         return text + &lines_under_heads(&told, style) + &super::apply::text(applied);
     }
-    told.extend(commands(it).into_iter().map(|(name, line)| (name, vec![line])));
+    let commands = commands(it);
+    let next = if commands.is_empty() { diagnose(&it.of.path) } else { String::new() };
+    told.extend(commands.into_iter().map(|(name, line)| (name, vec![line])));
     text.push_str(&lines_under_heads(&told, style));
-    text
+    text + &next
 }
 
 /// What to type.

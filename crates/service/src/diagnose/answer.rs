@@ -116,7 +116,10 @@ pub struct DiagnosedStep {
 pub struct TriedStep {
     /// Why nothing was tried.
     pub not_tried: Option<String>,
-    /// Rate of the large files that was predicted with the change.
+    /// The two lines that ran, with their output thrown away; null where a setting was tried.
+    pub lines: Option<[String; 2]>,
+    /// Rate that was predicted with the change: of the large files where a setting was tried, of
+    /// the line without its target where a line ran.
     pub predicted: Option<RangeAnswer>,
     /// Measured without the change, in turn.
     pub before: Option<RangeAnswer>,
@@ -130,10 +133,22 @@ impl TriedStep {
     pub(super) fn not(why: &str) -> TriedStep {
         TriedStep {
             not_tried: Some(why.to_owned()),
+            lines: None,
             predicted: None,
             before: None,
             after: None,
             is_as_predicted: None,
+        }
+    }
+
+    pub(super) fn measured(predicted: &Amount, before: &Amount, after: &Amount) -> TriedStep {
+        TriedStep {
+            not_tried: None,
+            lines: None,
+            predicted: Some(RangeAnswer::of(predicted)),
+            before: Some(RangeAnswer::of(before)),
+            after: Some(RangeAnswer::of(after)),
+            is_as_predicted: Some(after.high >= predicted.low && after.low <= predicted.high),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::finding::{Certainty, Finding, Unit};
 use base::format::{percent, rate};
+use diagnosis::chain::{Chain, Link, Work};
 use diagnosis::rank::Ranking;
 use diagnosis::rules;
 use diagnosis::source::Found;
@@ -32,7 +33,7 @@ pub(super) fn run(line: &str, cancel: &Cancel) -> Result<PipelineRunAnswer, Fail
     Ok(explained.answer().run)
 }
 
-fn request(target: ExplainTarget, limit: Option<Duration>) -> ExplainRequest {
+pub(super) fn request(target: ExplainTarget, limit: Option<Duration>) -> ExplainRequest {
     ExplainRequest {
         target,
         shell: None,
@@ -86,12 +87,40 @@ pub(super) fn leave_out(run: &PipelineRunAnswer, found: &mut Found) {
     found.busy_before = 0.0;
 }
 
+/// Bytes of the source that a run has read. Where its first program's are not known, since tar has
+/// a compressor of its own, those behind it times what the compressors shrink.
+pub(super) fn read_bytes(run: &PipelineRunAnswer, chain: &Chain) -> Option<f64> {
+    let moved = run.stages.iter().map(|stage| [stage.bytes_in, stage.bytes_out]);
+    source_bytes(moved, &chain.links)
+}
+
+/// The same of what went into and out of each stage.
+fn source_bytes(moved: impl Iterator<Item = [Option<u64>; 2]>, links: &[Link]) -> Option<f64> {
+    let shrinks = |before: usize| -> f64 {
+        let links = links.iter().filter(|link| link.stage < before);
+        links
+            .map(|link| match link.work {
+                Work::Compresses { ratio, .. } => ratio,
+                _ => 1.0,
+            })
+            .product()
+    };
+    moved.enumerate().find_map(|(at, [came, went])| {
+        let came = came.map(|bytes| bytes as f64 * shrinks(at));
+        came.or_else(|| went.map(|bytes| bytes as f64 * shrinks(at + 1)))
+    })
+}
+
 /// What the run says beside the chain: its rate, and its own limit where they differ.
-pub(super) fn compare(run: &PipelineRunAnswer, ranking: &Ranking, findings: &mut Vec<Finding>) {
+pub(super) fn compare(
+    run: &PipelineRunAnswer,
+    chain: &Chain,
+    ranking: &Ranking,
+    findings: &mut Vec<Finding>,
+) {
     let named = |what: String| Finding::new(&rules::PROGRAM, Certainty::Measured, what);
     let forecast = ranking.now.bytes;
-    let moved = run.stages.iter().find_map(|stage| stage.bytes_in.or(stage.bytes_out));
-    let measured = moved.map(|bytes| bytes as f64 / run.seconds.max(1e-3));
+    let measured = read_bytes(run, chain).map(|bytes| bytes / run.seconds.max(1e-3));
     let own = run.findings.first().cloned();
     let Some(measured) = measured.filter(|rate| *rate > 0.0) else {
         findings.push(not_known("how much the line read in its run"));
@@ -115,5 +144,32 @@ pub(super) fn compare(run: &PipelineRunAnswer, ranking: &Ranking, findings: &mut
     findings.insert(0, finding);
     if let Some(own) = own {
         findings.insert(1, own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use diagnosis::amount::Amount;
+
+    use super::*;
+
+    #[test]
+    fn what_comes_out_of_a_compressor_counts_in_bytes_of_the_source() {
+        let link = |stage, work| Link {
+            shown: String::new(),
+            stage,
+            work,
+            read_bytes: 1,
+            write_bytes: 1,
+            input_bytes: 1,
+        };
+        let compresses = Work::Compresses { rate: Amount::told(1e6), ratio: 2.0, threads: 1.0 };
+        // `tar czf - srv | cat`: tar and its gzip are one stage.
+        let links = [link(0, Work::Passes), link(0, compresses), link(1, Work::Passes)];
+        let of = |moved: &[[Option<u64>; 2]]| source_bytes(moved.iter().copied(), &links);
+        assert_eq!(of(&[[Some(70), None], [Some(30), None]]), Some(70.0));
+        assert_eq!(of(&[[None, Some(30)], [Some(31), None]]), Some(60.0));
+        assert_eq!(of(&[[None, None], [Some(30), None]]), Some(60.0));
+        assert_eq!(of(&[[None, None], [None, None]]), None);
     }
 }

@@ -1,96 +1,204 @@
-//! Makes the first change for a moment, and measures what it brings, in turn with what is in force.
+//! Makes the first change for a moment, and measures what it brings, in turn with what is in force:
+//! a setting is set and put back, and a line runs with its output thrown away.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
 
+use diagnosis::chain::{Chain, Target};
 use diagnosis::change::Change;
-use diagnosis::rank::{Ranking, Step};
-use diagnosis::source::{Found, plain_rate};
+use diagnosis::line::to_nowhere;
+use diagnosis::rank::{Ranking, Step, rates};
+use diagnosis::source::{Dropped, Found, drop_source, plain_rate};
+use diagnosis::station::{Station, stations};
 use flow::cancel::Cancel;
 use serde_json::json;
 use storage::layers::Storage;
 use storage::settings::{Guard, Setting, read_ahead_value};
 
-use super::answer::{RangeAnswer, TriedStep};
+use super::answer::TriedStep;
+use super::running;
+use crate::explain::{ExplainTarget, PipelineRunAnswer, Quiet, explain};
 use crate::failure::Failure;
 use crate::state;
 
-/// Trials of each, in turn.
+/// Trials of each setting, in turn.
 const ROUNDS: usize = 3;
+/// Runs of each line, in turn.
+const LINE_ROUNDS: usize = 2;
+/// How long a line runs, unless less time is given.
+const LINE: Duration = Duration::from_secs(4);
+/// A shorter run shows how programs start.
+const RUN_SECONDS_MIN: f64 = 0.5;
+/// Small files have to be faster than the line by this much: their names stay in memory, and no
+/// second run reads them from the disk.
+const SMALL_FILES_FASTER: f64 = 1.5;
 
-/// Tries the first change.
-pub(super) fn first(
-    ranking: &Ranking,
-    found: &Found,
-    path: &Path,
-    cancel: &Cancel,
-) -> Result<TriedStep, Failure> {
-    let Some(step) = ranking.steps.first() else {
-        return Ok(TriedStep::not("nothing was found to change"));
-    };
-    match step.changed.change {
-        Change::ReadAhead { bytes } => read_ahead(step, bytes, found, path, cancel),
-        _ => Ok(TriedStep::not(
-            "only settings are tried: the line writes its target; run it both ways with \
-             `takeup explain --try`",
-        )),
+/// What a change is tried with.
+pub(super) struct Trial<'a> {
+    pub(super) sources: &'a [PathBuf],
+    /// The line, where it may run beside what runs now.
+    pub(super) line: Option<&'a str>,
+    /// Most time of all runs.
+    pub(super) budget: Duration,
+}
+
+impl Trial<'_> {
+    /// Tries the first change.
+    pub(super) fn first(
+        &self,
+        ranking: &Ranking,
+        found: &Found,
+        cancel: &Cancel,
+    ) -> Result<TriedStep, Failure> {
+        let Some(step) = ranking.steps.first() else {
+            return Ok(TriedStep::not("nothing was found to change"));
+        };
+        match step.changed.change {
+            Change::ReadAhead { bytes } => self.read_ahead(step, bytes, found, cancel),
+            Change::AllCores { .. } | Change::WithoutRate { .. } => self.lines(step, cancel),
+            Change::TakeupBackup => Ok(TriedStep::not(
+                "it reads files in another order, and what the first run reads, the next one \
+                 finds in memory; compare two nights",
+            )),
+            Change::Blocks { .. } | Change::Buffer => Ok(TriedStep::not(
+                "it is about how the target is written, and nothing is written to it here; \
+                 `takeup explain --try` runs the line both ways, and writes it",
+            )),
+        }
+    }
+
+    /// Runs the line and the changed one, in turn, with their output thrown away.
+    fn lines(&self, step: &Step, cancel: &Cancel) -> Result<TriedStep, Failure> {
+        let lines = match (self.line, &step.changed.line) {
+            (Some(line), Some(changed)) => [line, changed.as_str()].map(to_nowhere),
+            _ => return Ok(TriedStep::not("the job runs; give its line to try a change of it")),
+        };
+        let [Some(line), Some(changed)] = lines else {
+            return Ok(TriedStep::not(
+                "it is not certain that the line writes nothing but its target; \
+                 `takeup explain --try` runs it both ways, and writes it",
+            ));
+        };
+        let chain = Chain { target: Target::Nowhere, ..step.changed.chain.clone() };
+        let predicted = rates(&chain).map_err(|error| Failure::new(&error, None))?.bytes;
+        if small_files_rate(&chain) < SMALL_FILES_FASTER * predicted.typical {
+            return Ok(TriedStep::not(
+                "its small files lie in memory behind the first run; compare two nights",
+            ));
+        }
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for _ in 0..LINE_ROUNDS {
+            for (line, rates) in [(&line, &mut before), (&changed, &mut after)] {
+                match self.run(line, &chain, cancel)? {
+                    Ok(rate) => rates.push(rate),
+                    Err(why) => return Ok(TriedStep::not(&why)),
+                }
+            }
+        }
+        let of = |rates: &[f64]| diagnosis::amount::Amount::of_trials(rates);
+        let (Some(before), Some(after)) = (of(&before), of(&after)) else {
+            return Ok(TriedStep::not("nothing was measured"));
+        };
+        let tried = TriedStep {
+            lines: Some([line, changed]),
+            ..TriedStep::measured(&predicted, &before, &after)
+        };
+        remember(step, &tried);
+        Ok(tried)
+    }
+
+    /// The rate of a line that runs for some seconds, in bytes that its first program reads, or why
+    /// it is not known.
+    fn run(
+        &self,
+        line: &str,
+        chain: &Chain,
+        cancel: &Cancel,
+    ) -> Result<Result<f64, String>, Failure> {
+        if drop_source(self.sources, cancel) == Dropped::Part {
+            return Ok(Err("there are more files than can be dropped from memory".to_owned()));
+        }
+        let limit = LINE.min(self.budget / (2 * LINE_ROUNDS) as u32);
+        let request = running::request(ExplainTarget::Pipeline(line.to_owned()), Some(limit));
+        let run = explain(&request, cancel, &mut Quiet)?.answer().run;
+        Ok(rate_of(&run, chain, line))
+    }
+
+    fn read_ahead(
+        &self,
+        step: &Step,
+        bytes: u64,
+        found: &Found,
+        cancel: &Cancel,
+    ) -> Result<TriedStep, Failure> {
+        let Some(path) = self.sources.first() else {
+            return Ok(TriedStep::not("there is no source"));
+        };
+        let storage = Storage::of(path).map_err(|error| Failure::new(&error, None))?;
+        let Some(file) = storage.read_ahead.as_deref() else {
+            return Ok(TriedStep::not("this file system has no read-ahead of its own"));
+        };
+        let failed = |error: storage::StorageError| {
+            let hint = state::guard_hint(&error);
+            Failure::new(&error, hint)
+        };
+        let setting = Setting::read_ahead(file);
+        let present = setting.value().map_err(failed)?;
+        let journal = state::journal();
+        let mut guard =
+            Guard::new(journal.as_deref(), std::slice::from_ref(&setting)).map_err(failed)?;
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut is_refused = false;
+        for round in 0..ROUNDS {
+            for (value, rates) in
+                [(present.clone(), &mut before), (read_ahead_value(bytes), &mut after)]
+            {
+                if cancel.check().is_err() {
+                    break;
+                }
+                if guard.set(&setting, &value).is_err() {
+                    is_refused = true;
+                    break;
+                }
+                rates.extend(plain_rate(&found.tree, round, bytes, cancel));
+            }
+        }
+        guard.put_back().map_err(failed)?;
+        if is_refused {
+            return Ok(TriedStep::not("it cannot be set: run as root"));
+        }
+        let of = |rates: &[f64]| diagnosis::amount::Amount::of_trials(rates);
+        let (Some(before), Some(after)) = (of(&before), of(&after)) else {
+            return Ok(TriedStep::not("the files are too small to measure it"));
+        };
+        let predicted = step.changed.chain.source.stream.as_ref().map_or(after, |it| it.now);
+        let tried = TriedStep::measured(&predicted, &before, &after);
+        remember(step, &tried);
+        Ok(tried)
     }
 }
 
-fn read_ahead(
-    step: &Step,
-    bytes: u64,
-    found: &Found,
-    path: &Path,
-    cancel: &Cancel,
-) -> Result<TriedStep, Failure> {
-    let storage = Storage::of(path).map_err(|error| Failure::new(&error, None))?;
-    let Some(file) = storage.read_ahead.as_deref() else {
-        return Ok(TriedStep::not("this file system has no read-ahead of its own"));
-    };
-    let failed = |error: storage::StorageError| {
-        let hint = state::guard_hint(&error);
-        Failure::new(&error, hint)
-    };
-    let setting = Setting::read_ahead(file);
-    let present = setting.value().map_err(failed)?;
-    let journal = state::journal();
-    let mut guard =
-        Guard::new(journal.as_deref(), std::slice::from_ref(&setting)).map_err(failed)?;
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    let mut is_refused = false;
-    for round in 0..ROUNDS {
-        for (value, rates) in
-            [(present.clone(), &mut before), (read_ahead_value(bytes), &mut after)]
-        {
-            if cancel.check().is_err() {
-                break;
-            }
-            if guard.set(&setting, &value).is_err() {
-                is_refused = true;
-                break;
-            }
-            rates.extend(plain_rate(&found.tree, round, bytes, cancel));
-        }
+/// What small files give by themselves; any rate where there are none.
+fn small_files_rate(chain: &Chain) -> f64 {
+    let all = stations(chain);
+    let small = all.iter().find(|it| it.station == Station::SmallFiles);
+    small.and_then(|it| it.now).map_or(f64::INFINITY, |it| it.typical)
+}
+
+fn rate_of(run: &PipelineRunAnswer, chain: &Chain, line: &str) -> Result<f64, String> {
+    if let Some(how) = &run.failed {
+        return Err(format!("{line:?} failed: {how}"));
     }
-    guard.put_back().map_err(failed)?;
-    if is_refused {
-        return Ok(TriedStep::not("it cannot be set: run as root"));
+    if run.is_stopped {
+        return Err("it was stopped".to_owned());
     }
-    let of = |rates: &[f64]| diagnosis::amount::Amount::of_trials(rates);
-    let (Some(before), Some(after)) = (of(&before), of(&after)) else {
-        return Ok(TriedStep::not("the files are too small to measure it"));
-    };
-    let predicted = step.changed.chain.source.stream.as_ref().map_or(after, |it| it.now);
-    let tried = TriedStep {
-        not_tried: None,
-        predicted: Some(RangeAnswer::of(&predicted)),
-        before: Some(RangeAnswer::of(&before)),
-        after: Some(RangeAnswer::of(&after)),
-        is_as_predicted: Some(after.high >= predicted.low && after.low <= predicted.high),
-    };
-    remember(step, &tried);
-    Ok(tried)
+    if run.seconds < RUN_SECONDS_MIN {
+        return Err("the source is read so fast that only the start would be measured".to_owned());
+    }
+    let rate = running::read_bytes(run, chain).map(|bytes| bytes / run.seconds);
+    let rate = rate.filter(|rate| *rate > 0.0);
+    rate.ok_or_else(|| "what the line read is not known".to_owned())
 }
 
 /// Appends what was predicted and what was measured to a file of this user. That it cannot be

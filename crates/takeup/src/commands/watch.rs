@@ -70,7 +70,8 @@ fn look(request: &WatchRequest, form: &mut Form) -> Result<(), Failure> {
     if io::stdout().is_terminal() && matches!(form, Form::Lines(_)) {
         let seconds = watching.interval().as_secs_f64();
         to_standard_error(&format!(
-            "takeup: one reading every {seconds} s; idle devices are hidden; Ctrl-C ends\n"
+            "takeup: one reading every {seconds} s; idle devices are hidden; Ctrl-C ends; \
+             `takeup diagnose --host` says what stands out\n"
         ));
     }
     for interval in watching {

@@ -1,0 +1,136 @@
+//! A line with its output thrown away, so that it can run without writing what it writes.
+
+use super::{Role, Typed, TypedTarget, typed};
+
+/// Programs that write nothing but their output, with the options that are understood of them.
+const HARMLESS: [&str; 9] = ["tar", "gtar", "bsdtar", "cat", "dd", "find", "cpio", "pv", "mbuffer"];
+/// What a program opens in the place of its file: its own standard output.
+const OUTPUT: &str = "/dev/stdout";
+
+/// The line, read to its end by a program that keeps nothing: `tar` does not read its files where
+/// its archive is `/dev/null`. `None` where it is not certain that nothing else is written, or
+/// where the target is not one word of the line.
+pub fn to_nowhere(line: &str) -> Option<String> {
+    let typed = typed(line)?;
+    if typed.is_special || typed.sources.is_empty() || !typed.programs.iter().all(is_harmless) {
+        return None;
+    }
+    let open = match &typed.target {
+        TypedTarget::Path(path) => with_word(line, path.to_str()?)?,
+        // Not to be mistaken for that of `2>/dev/null`.
+        TypedTarget::Nowhere if ends_in_nothing(&typed) => with_word(line, "/dev/null")?,
+        TypedTarget::Nowhere => line.to_owned(),
+        TypedTarget::Elsewhere(_) => return None,
+    };
+    writes_no_file(&open).then(|| format!("{open} | cat > /dev/null"))
+}
+
+fn is_harmless(program: &super::TypedProgram) -> bool {
+    match program.role {
+        Role::Unknown => false,
+        Role::Compresses => true,
+        Role::Reads | Role::Passes | Role::Holds(_) => HARMLESS.contains(&program.name.as_str()),
+    }
+}
+
+/// Whether the last stage names `/dev/null` itself.
+fn ends_in_nothing(typed: &Typed) -> bool {
+    let words = typed.stages.last().and_then(|stage| super::words(stage));
+    words.is_some_and(|it| {
+        it.to.as_deref() == Some("/dev/null")
+            || it.words.iter().any(|word| word.trim_start_matches("of=") == "/dev/null")
+    })
+}
+
+/// The line with the one word that is this path replaced; `None` if there is none or several.
+fn with_word(line: &str, path: &str) -> Option<String> {
+    let opens = |before: &str| {
+        let is_output = before.ends_with('>') && !before.ends_with("2>");
+        before.is_empty() || before.ends_with([' ', '=', '\'', '"']) || is_output
+    };
+    let closes = |behind: &str| behind.is_empty() || behind.starts_with([' ', '|', '\'', '"']);
+    // `2> /dev/null` is for messages.
+    let is_message = |before: &str| before.trim_end().ends_with("2>");
+    let mut places = line.match_indices(path).map(|(at, _)| at).filter(|at| {
+        let (before, behind) = (&line[..*at], &line[at + path.len()..]);
+        opens(before) && closes(behind) && !is_message(before)
+    });
+    let (at, None) = (places.next()?, places.next()) else { return None };
+    Some(format!("{}{OUTPUT}{}", &line[..at], &line[at + path.len()..]))
+}
+
+/// Whether all redirections go to where nothing is kept.
+fn writes_no_file(line: &str) -> bool {
+    line.match_indices('>').all(|(at, _)| {
+        let to = line[at + 1..].trim_start();
+        let ends = |word: &str| {
+            to.strip_prefix(word).is_some_and(|it| it.is_empty() || it.starts_with([' ', '|']))
+        };
+        [OUTPUT, "/dev/null", "&1", "&2"].into_iter().any(ends)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<&str>) {
+        let expected = expected.map(|it| format!("{it} | cat > /dev/null"));
+        assert_eq!(to_nowhere(line), expected, "{line}");
+    }
+
+    #[test]
+    fn the_target_of_a_line_is_replaced() {
+        check("tar czf drive/nst0 srv", Some("tar czf /dev/stdout srv"));
+        check(
+            "tar cf - srv | gzip -1 | dd of=/dev/nst0 bs=512k",
+            Some("tar cf - srv | gzip -1 | dd of=/dev/stdout bs=512k"),
+        );
+        check(
+            "tar cf - srv 2>/dev/null | pv -qL 10m >x.tar",
+            Some("tar cf - srv 2>/dev/null | pv -qL 10m >/dev/stdout"),
+        );
+        check("tar cf - srv | zstd", Some("tar cf - srv | zstd"));
+        check("tar cf /dev/null srv", Some("tar cf /dev/stdout srv"));
+        check("tar cf - srv | gzip > /dev/null", Some("tar cf - srv | gzip > /dev/stdout"));
+        check("tar cf 'my drive' srv", Some("tar cf '/dev/stdout' srv"));
+    }
+
+    #[test]
+    fn a_line_that_may_write_more_is_none() {
+        for line in [
+            "tar cf - srv | tee copy | gzip > x",
+            "tar cf - -g snar srv | gzip > x",
+            "tar cf - srv 2> log | gzip > x",
+            "tar cvf x srv > log",
+            "cp -a srv x",
+            "rsync -a srv x",
+            "takeup backup srv --to x",
+            "tar cf - srv | ssh host 'cat > x'",
+            "gzip srv/a",
+            "tar cf x.tar x.tar",
+            "tar cf x srv && rm -r srv",
+            "pg_dump shop | gzip > x",
+            "tar -cfx srv",
+            "tar cf - srv | gzip >> x.gz; date",
+        ] {
+            check(line, None);
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever is typed: what comes out names no other file behind `>` or `of=`.
+        #[test]
+        fn nothing_else_is_written(
+            line in r#"(tar cf|dd|pv|cat|gzip|mbuffer -o) [a-z |>&'"0-9/.=-]{0,60}"#,
+        ) {
+            if let Some(line) = to_nowhere(&line) {
+                let all = line.strip_suffix(" | cat > /dev/null").unwrap();
+                let again = typed(all).unwrap();
+                let own = TypedTarget::Path(OUTPUT.into());
+                assert!(again.target == own || again.target == TypedTarget::Nowhere, "{line}");
+            }
+        }
+    }
+}
