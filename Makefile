@@ -10,10 +10,11 @@ CARGO_TARGET_DIR ?= target
 
 program = $(CARGO_TARGET_DIR)/release/takeup
 
-.PHONY: help build demo test test-long install clean-demo
+.PHONY: help build package demo test test-long install clean-demo
 
 help:
 	@echo 'make build       the release binary, $(program)'
+	@echo 'make package     a static binary, .tar.gz, .deb and .rpm of it, in $(CARGO_TARGET_DIR)/package'
 	@echo 'make demo        back up $(SOURCE), verify it, restore it, compare (SOURCE=DIR, KEEP=1)'
 	@echo 'make test        everything that CI runs; installs missing Debian packages when root'
 	@echo 'make test-long   the long campaigns: kill -9, fuzzing, a million files, all peers, the replay, Ceph and ZFS'
@@ -22,6 +23,9 @@ help:
 
 build:
 	@source scripts/toolchain && use_pinned_toolchain && cargo build --locked --release --workspace --bin takeup
+
+package:
+	@scripts/package
 
 demo:
 	@SOURCE='$(SOURCE)' scripts/demo

@@ -10,6 +10,7 @@
 mod folders;
 mod lab;
 mod mutants;
+mod notices;
 mod replay;
 mod statistics;
 mod tidy;
@@ -42,6 +43,8 @@ enum Chore {
     Mutants(mutants::MutantsArguments),
     /// Put cases of known truth to the program and hold its answers against them
     Trial(trial::TrialArguments),
+    /// Write the licences and the list of parts that a binary is shipped with
+    Notices(notices::NoticesArguments),
     /// Serve a tape drive over iSCSI, in the lab's guest
     #[command(hide = true)]
     LabDrive(lab::DriveArguments),
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Chore::Statistics(arguments) => statistics::run(&arguments),
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Trial(arguments) => trial::run(&arguments),
+        Chore::Notices(arguments) => notices::run(&arguments),
         Chore::LabDrive(arguments) => lab::serve_drive(&arguments),
         Chore::Stage(arguments) => peers::run_stage(&arguments),
         Chore::Produce(arguments) => peers::produce(&arguments),

@@ -14,6 +14,7 @@ use service::sets::SetSettings;
 use crate::proposing::{COMPRESSIONS, proposing};
 use crate::quantity::{Size, one_or_more};
 use crate::run::{ChangeArgs, CommonArgs, ReadOrderArgs, RecordArgs, TargetArgs};
+use crate::telling::TellingArgs;
 
 /// Write files and directories into an archive
 ///
@@ -85,6 +86,9 @@ pub struct BackupArgs {
     set: SetArgs,
     #[command(flatten)]
     tape: TapeArgs,
+    /// Who is told of it.
+    #[command(flatten)]
+    pub telling: TellingArgs,
     /// What all runs have.
     #[command(flatten)]
     pub common: CommonArgs,

@@ -6,6 +6,7 @@ use clap::Args;
 use service::jobs::{CheckConfigRequest, JobRequest, StatusRequest, TrialRequest, UnitsRequest};
 
 use crate::run::CommonArgs;
+use crate::telling::TellingArgs;
 
 /// Which file has the jobs.
 #[derive(Args, Debug)]
@@ -48,6 +49,9 @@ pub struct RunArgs {
     target_may_change: bool,
     #[command(flatten)]
     config: ConfigArgs,
+    /// Who is told of it.
+    #[command(flatten)]
+    pub telling: TellingArgs,
     /// What all runs have.
     #[command(flatten)]
     pub common: CommonArgs,
@@ -89,6 +93,11 @@ pub struct StatusArgs {
     job: Option<String>,
     #[command(flatten)]
     config: ConfigArgs,
+    /// Write the state of the jobs to a file, as Prometheus reads it (textfile collector)
+    ///
+    /// The file is written whole and then gets its name.
+    #[arg(long, value_name = "FILE.prom", help_heading = "Monitoring")]
+    pub metrics: Option<PathBuf>,
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
     pub json: bool,

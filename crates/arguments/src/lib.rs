@@ -26,6 +26,7 @@
 //! - [`compare`]: those of `takeup compare`.
 //! - [`diagnose`]: those of `takeup diagnose`.
 //! - [`report`]: those of `takeup report`.
+//! - [`telling`]: who is told of a run besides the user.
 
 // The doc comments of options are help texts, in which `zstd[:LEVEL]` is no link.
 #![allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
@@ -49,6 +50,7 @@ pub mod report;
 pub mod restore;
 pub mod run;
 pub mod sim;
+pub mod telling;
 pub mod tune;
 pub mod verify;
 pub mod watch;

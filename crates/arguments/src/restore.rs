@@ -11,6 +11,7 @@ use service::sets::SetSelection;
 
 use crate::quantity::Rate;
 use crate::run::{ArchiveArgs, CommonArgs, RecordArgs, TapeSourceArgs};
+use crate::telling::TellingArgs;
 
 /// Write what is in an archive into a directory
 ///
@@ -82,6 +83,9 @@ pub struct RestoreArgs {
     archive: ArchiveArgs,
     #[command(flatten)]
     tape: TapeSourceArgs,
+    /// Who is told of it.
+    #[command(flatten)]
+    pub telling: TellingArgs,
     /// What all runs have.
     #[command(flatten)]
     pub common: CommonArgs,

@@ -9,6 +9,7 @@ use service::verify::VerifyRequest;
 use service::verify_sets::VerifySetsRequest;
 
 use crate::run::{ArchiveArgs, CommonArgs, ReadOrderArgs, RecordArgs, TapeSourceArgs};
+use crate::telling::TellingArgs;
 
 /// Read an archive back, check every checksum, and compare it with the live files
 ///
@@ -62,6 +63,9 @@ pub struct VerifyArgs {
     archive: ArchiveArgs,
     #[command(flatten)]
     tape: TapeSourceArgs,
+    /// Who is told of it.
+    #[command(flatten)]
+    pub telling: TellingArgs,
     /// What all runs have.
     #[command(flatten)]
     pub common: CommonArgs,

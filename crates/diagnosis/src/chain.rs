@@ -188,7 +188,16 @@ impl Target {
     }
 }
 
+/// A core of which others leave less is not counted.
+const LITTLE: f64 = 0.1;
+
 impl Chain {
+    /// Cores of which others leave something; at least one. How much they leave of the last one
+    /// counts where the work of a compressor is divided.
+    pub fn cores(&self) -> u64 {
+        (self.processors - LITTLE).ceil().max(1.0) as u64
+    }
+
     /// Whether a program of the line compresses.
     pub fn compresses(&self) -> bool {
         self.links.iter().any(|link| matches!(link.work, Work::Compresses { .. }))

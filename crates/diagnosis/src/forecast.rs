@@ -146,7 +146,7 @@ impl Play<'_> {
             Target::Tape(tape) if !self.chain.compresses() => Ratio::of(tape.ratio),
             _ => Ratio::NONE,
         };
-        let processors = self.chain.processors.round().max(1.0) as u64;
+        let processors = self.chain.cores();
         let around = Surroundings { processors, drive_ratio };
         let mut tape = self.drive.map(|parameters| TapeModel::new(parameters.clone()));
         let run = run(self.programs, around, tape.as_mut(), bytes)?;

@@ -243,7 +243,7 @@ fn limit_of(step: &Step) -> (String, String, String) {
             (
                 format!("{shown} is the limit"),
                 "it uses one core".to_owned(),
-                format!("{instead} on {} cores", chain.processors.round()),
+                format!("{instead} on {} cores", chain.cores()),
             )
         }
         Change::WithoutRate { link } => {
@@ -281,9 +281,9 @@ fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
     let shown = &link.shown;
     match link.work {
         Work::Compresses { threads, .. } => {
-            let cores = chain.processors.round();
+            let cores = chain.cores();
             let what = format!("{then}{shown} is the limit: it takes {}", range(own));
-            let why = if cores < 2.0 {
+            let why = if cores < 2 {
                 "others leave no second core for it".to_owned()
             } else if threads > 1.0 {
                 format!("it uses all {cores} cores that others leave")

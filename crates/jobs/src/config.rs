@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::values::{
-    AbsolutePath, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, Share,
+    AbsolutePath, Address, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, Share,
     TargetPath,
 };
 
@@ -73,6 +73,18 @@ pub struct Job {
     pub verify: VerifyPolicy,
     #[serde(default)]
     pub hooks: Hooks,
+    #[serde(default)]
+    pub tell: Tell,
+}
+
+/// Who is told of each run besides the user.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tell {
+    /// A file for numbers, as Prometheus reads them.
+    pub metrics: Option<AbsolutePath>,
+    /// Where the start, success and failure are told.
+    pub ping: Option<Address>,
 }
 
 /// Which sets are kept, by the days on which they were made.

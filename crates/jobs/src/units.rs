@@ -46,6 +46,9 @@ pub fn service_unit(name: &JobName, job: &Job, settings: &UnitSettings<'_>) -> S
     );
     let hooks = [&job.hooks.before, &job.hooks.after_backup, &job.hooks.after];
     let target = if job.to.is_tape() { String::new() } else { quoted(job.to.as_path()) + " " };
+    let metrics = job.tell.metrics.as_ref().and_then(|it| it.as_path().parent());
+    let target = target + &metrics.map_or(String::new(), |it| quoted(it) + " ");
+    let network = if job.tell.ping.is_some() { " AF_INET AF_INET6" } else { "" };
     let rights = if job.to.is_tape() { " CAP_SYS_RAWIO" } else { "" };
     if job.change_command.is_some() {
         unit.push_str(
@@ -60,7 +63,7 @@ pub fn service_unit(name: &JobName, job: &Job, settings: &UnitSettings<'_>) -> S
              ProtectKernelModules=yes\n\
              ProtectKernelTunables=yes\nProtectKernelLogs=yes\nProtectControlGroups=yes\n\
              ProtectClock=yes\nProtectHostname=yes\nRestrictNamespaces=yes\n\
-             RestrictSUIDSGID=yes\nRestrictAddressFamilies=AF_UNIX AF_NETLINK\n\
+             RestrictSUIDSGID=yes\nRestrictAddressFamilies=AF_UNIX AF_NETLINK{network}\n\
              MemoryDenyWriteExecute=yes\n\
              CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_DAC_OVERRIDE CAP_FOWNER CAP_CHOWN \
              CAP_SYS_RESOURCE CAP_SYS_NICE CAP_SYS_ADMIN{rights}\n",

@@ -147,6 +147,31 @@ impl TryFrom<String> for ChangesSource {
     }
 }
 
+/// Where a ping goes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Address(String);
+
+impl Address {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Address {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Address, String> {
+        let is_address = ["http://", "https://"].iter().any(|it| text.starts_with(it));
+        if is_address && !text.chars().any(|it| it.is_whitespace() || it.is_control()) {
+            return Ok(Address(text));
+        }
+        // The text may have a secret in it.
+        Err("this is no address: it has to begin with http:// or https://".to_owned())
+    }
+}
+
 /// A glob of files that are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]

@@ -20,6 +20,7 @@ use jobs::{Config, ConfigError};
 
 use crate::failure::{Failure, without_error_numbers};
 use crate::state;
+use crate::telling::TellingRequest;
 
 pub use answer::{
     CheckConfigAnswer, ForgottenArchive, JobAnswer, JobStatusAnswer, StatusAnswer, UnitsAnswer,
@@ -44,6 +45,19 @@ pub(crate) fn read_config(named: Option<&Path>) -> Result<(Config, PathBuf), Fai
     let path = std::path::absolute(&path).unwrap_or(path);
     let config = Config::read(&path).map_err(|error| failure(&error))?;
     Ok((config, path))
+}
+
+/// Who is told of a run of this job: by the command line, else by the file. A file that cannot be
+/// read is the run's failure, not this one's.
+pub fn telling(request: &JobRequest, asked: TellingRequest) -> TellingRequest {
+    let config = read_config(request.config.as_deref()).ok();
+    let tell = config
+        .as_ref()
+        .and_then(|(config, path)| config.job(&request.job, path).ok())
+        .map(|(_, job)| &job.tell);
+    let metrics = tell.and_then(|it| it.metrics.as_ref()).map(|it| it.as_path().to_owned());
+    let ping = tell.and_then(|it| it.ping.as_ref()).map(|it| it.as_str().to_owned());
+    TellingRequest { metrics: asked.metrics.or(metrics), ping: asked.ping.or(ping) }
 }
 
 fn failure(error: &ConfigError) -> Failure {

@@ -41,6 +41,7 @@
 //! - [`model_names`]: names of drives, media and disks that the models know.
 //! - [`parameter_setting`]: a parameter of the model of a drive that the user sets.
 //! - [`rules`]: the rules by which anything is found.
+//! - [`telling`]: what is told of a run to a monitoring system.
 //! - [`tune`]: settings of storage: measured, set, remembered and reverted.
 //! - [`mod@diagnose`]: why a backup is slow; what other programs printed, put together.
 //! - [`explain`]: the bottleneck of a pipeline of other programs.
@@ -103,6 +104,7 @@ pub mod tape_forecast;
 mod tape_memory;
 mod tape_sets;
 pub mod tape_source;
+pub mod telling;
 pub mod tune;
 pub mod verify;
 pub mod verify_sets;

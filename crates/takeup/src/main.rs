@@ -13,6 +13,7 @@ mod outcome;
 mod progress;
 mod standard_error;
 mod standard_output;
+mod telling;
 mod terminal;
 
 use std::process::ExitCode;

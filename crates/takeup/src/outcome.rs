@@ -11,7 +11,7 @@ use service::failure::Failure;
 use service::outcome::Outcome;
 
 use crate::exit_code::FailureExitCode as _;
-use crate::exit_code::{FAILED, LATER_VERSION, WARNED};
+use crate::exit_code::code_of;
 use crate::standard_error::to_standard_error;
 use crate::terminal::style;
 
@@ -111,10 +111,7 @@ pub fn finish(
     place: SummaryPlace,
 ) -> ExitCode {
     match result {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Warned) => ExitCode::from(WARNED),
-        Ok(Outcome::Bad) => ExitCode::from(FAILED),
-        Ok(Outcome::Later) => ExitCode::from(LATER_VERSION),
+        Ok(outcome) => ExitCode::from(code_of(outcome)),
         Err(failure) => {
             if common.json && place == SummaryPlace::Output {
                 // An error can be ignored: standard error gets the same message.

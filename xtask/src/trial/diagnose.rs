@@ -85,10 +85,21 @@ impl Truth {
 
     /// What the changes act on that gain most, and those that gain as much.
     fn limits(&self) -> Vec<ActsOn> {
-        let best = self.changes.iter().map(|it| it.2).fold(f64::INFINITY, f64::min);
-        let remedies = || self.changes.iter().filter(|it| it.1.is_remedy());
+        // `takeup backup` with a compressor changes two stations, the reading and the compressor
+        // (its gzip is another library's): which of them it was, the other changes say.
+        let compresses = self.changes.iter().any(|it| it.1 == ActsOn::Compressor);
+        let single = |it: &&(&str, ActsOn, f64)| !compresses || it.1 != ActsOn::AtOnce;
+        let best = self.best(&self.changes.iter().collect::<Vec<_>>());
+        let rest = self.best(&self.changes.iter().filter(single).collect::<Vec<_>>());
+        if best.contains(&ActsOn::AtOnce) { [best, rest].concat() } else { best }
+    }
+
+    /// What those of some changes act on that gain most: of all, and of those that a user can make.
+    fn best(&self, changes: &[&(&'static str, ActsOn, f64)]) -> Vec<ActsOn> {
+        let best = changes.iter().map(|it| it.2).fold(f64::INFINITY, f64::min);
+        let remedies = || changes.iter().filter(|it| it.1.is_remedy());
         let remedied = remedies().map(|it| it.2).fold(f64::INFINITY, f64::min);
-        let free = self.changes.iter().filter(|it| it.2 <= ALIKE * best);
+        let free = changes.iter().filter(|it| it.2 <= ALIKE * best);
         let gains = remedied * GAIN_MIN < self.seconds;
         let made = remedies().filter(|it| gains && it.2 <= ALIKE * remedied);
         free.chain(made).map(|it| it.1).collect()

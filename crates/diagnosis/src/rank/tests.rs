@@ -9,6 +9,7 @@ use super::*;
 use crate::chain::{Link, SmallFiles, Source, Stream, TapeTarget, Window};
 use crate::chain::{Reading, Target, WhyUnknown, Work};
 use crate::line::{self, PIPE_BYTES, Role};
+use crate::program::Compressor;
 use crate::rules;
 use crate::source::{Found, Tree};
 
@@ -105,6 +106,48 @@ fn a_compressor_of_one_core_gets_all_of_them() {
     let gain = ranking.steps[0].gain();
     assert!((3.0..4.8).contains(&gain.typical), "{gain:?}");
     assert_eq!(findings[0].certainty, Certainty::Inferred);
+}
+
+/// Others that take half of a core leave a second one for half of the work.
+#[test]
+fn a_part_of_a_core_is_used_too() {
+    let line = "tar cf - /srv | gzip > /mnt/x";
+    let (mut chain, typed) = chain(line, stream(250e6, 290e6), Target::Nowhere, 30e6);
+    chain.processors = 1.5;
+    let (ranking, findings) = ranked(&chain, &typed);
+    assert_eq!(commands(&ranking)[0], "tar cf - /srv | pigz > /mnt/x", "{findings:?}");
+    let gain = ranking.steps[0].gain();
+    assert!((1.2..1.5).contains(&gain.typical), "{gain:?}");
+    chain.processors = 1.05;
+    let (ranking, findings) = ranked(&chain, &typed);
+    assert!(ranking.steps.iter().all(|it| it.changed.change == Change::TakeupBackup));
+    assert!(findings.iter().any(|it| it.rule == &rules::COMPRESSOR), "{findings:?}");
+}
+
+/// `takeup backup --compress=gzip` is another library's gzip: what it does was tried.
+#[test]
+fn what_takeup_compresses_with_was_tried() {
+    let small = Source {
+        small_files: 5_000_000,
+        small_bytes: 40_000_000_000,
+        large_bytes: 0,
+        stream: None,
+        small: Some(SmallFiles { one_by_one: measured(5e-3), at_once: measured(1e-4) }),
+        ..stream(1.0, 1.0)
+    };
+    let line = "tar cf - /srv | gzip > /mnt/x";
+    let target = Target::Unknown { shown: "/mnt/x".to_owned(), why: WhyUnknown::NotWritten };
+    let (chain, typed) = chain(line, small, target, 5e6);
+    let path = std::path::Path::new("/srv");
+    let gain = |own: Option<Compressor>| {
+        let ground = Ground { typed: Some(&typed), read_ahead_path: Some(path), absent: &[], own };
+        let ranking = rank(&chain, &ground).unwrap();
+        let step = ranking.steps.iter().find(|it| it.changed.change == Change::TakeupBackup);
+        step.unwrap().gain().typical
+    };
+    // 1.6 MB/s in small files; four cores of 5 or 15 MB/s.
+    let (same, faster) = (gain(None), gain(Some(Compressor { rate: measured(15e6), ratio: 2.0 })));
+    assert!((10.0..13.5).contains(&same) && faster > 2.0 * same, "{same} {faster}");
 }
 
 /// What comes out of a compressor is less: a rate limit behind it lets more of the source through.

@@ -3,14 +3,17 @@
 use std::process::ExitCode;
 
 use arguments::backup::BackupArgs;
+use base::escape::escape_path;
 use flow::cancel::Cancel;
-use service::backup::backup;
+use service::backup::{BackupDone, backup};
 use service::dry_run::dry_run;
 use service::failure::Failure;
 use service::outcome::Outcome;
+use service::telling::Ended;
 
 use crate::change::Changer;
 use crate::outcome::{SummaryPlace, finish, print, to_standard_output};
+use crate::telling;
 use crate::terminal::Terminal;
 
 /// Runs the command.
@@ -41,9 +44,17 @@ fn say(arguments: &BackupArgs) -> Result<Outcome, Failure> {
 fn back_up(arguments: &BackupArgs, place: SummaryPlace) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
+    let request = arguments.request();
+    let told = telling::begin(&arguments.telling, "backup", &escape_path(&request.to));
     let mut terminal = Terminal::new(&arguments.common);
-    let result = backup(&arguments.request(), &terminal, &cancel, Changer::asking(&cancel));
+    let result = backup(&request, &terminal, &cancel, Changer::asking(&cancel));
     terminal.close();
+    telling::end(told, &result, BackupDone::outcome, |done| Ended {
+        run: Some(&done.summary),
+        tape: done.tape.as_ref(),
+        seconds: done.summary.run.seconds,
+        ..Ended::default()
+    });
     let done = result?;
     print(&report::backup::end(&done), &done.answer(), &arguments.common, place)?;
     Ok(done.outcome())

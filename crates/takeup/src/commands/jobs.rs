@@ -8,12 +8,16 @@ use arguments::run::CommonArgs;
 use flow::cancel::Cancel;
 use service::Answer;
 use service::failure::Failure;
-use service::jobs::{TrialRequest, check_config, run_job, status, try_job, units};
+use service::jobs::{
+    JobAnswer, TrialRequest, VerifiedArchive, check_config, run_job, status, try_job, units,
+};
 use service::outcome::Outcome;
+use service::telling::{Ended, Telling, write_status};
 
 use crate::change::Changer;
 use crate::outcome::{Form, SummaryPlace, end, finish, to_standard_output};
 use crate::standard_error::to_standard_error;
+use crate::telling;
 use crate::terminal::{Terminal, style};
 
 /// Runs a job.
@@ -28,13 +32,30 @@ pub fn run(arguments: &RunArgs) -> ExitCode {
 fn run_one(arguments: &RunArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
+    let request = arguments.request();
+    let who = service::jobs::telling(&request, arguments.telling.request());
+    let told = Telling::begin(&who, "run", &request.job);
     let mut terminal = Terminal::new(&arguments.common).folding_repeats();
     let changer = Changer::asking(&cancel);
-    let result = run_job(&arguments.request(), &terminal, &cancel, changer);
+    let result = run_job(&request, &terminal, &cancel, changer);
     terminal.close();
-    let done = result?;
+    let result = result.map(|done| (done.answer(), done));
+    telling::end(told, &result, |(_, done)| done.outcome(), |(answer, _)| ended(answer));
+    let (answer, done) = result?;
     let text = report::jobs::ran(&done, style(&std::io::stdout()));
-    print_end(&done.answer(), &text, done.outcome(), &arguments.common)
+    print_end(&answer, &text, done.outcome(), &arguments.common)
+}
+
+fn ended(answer: &JobAnswer) -> Ended<'_> {
+    let is_whole = |it: &VerifiedArchive| it.sound && !it.unread && it.part.is_none();
+    Ended {
+        run: answer.backup.as_ref().map(|it| &it.run),
+        tape: answer.backup.as_ref().and_then(|it| it.tape.as_ref()),
+        job: Some(answer),
+        is_verified: !answer.verified.is_empty() && answer.verified.iter().all(is_whole),
+        seconds: answer.seconds,
+        ..Ended::default()
+    }
 }
 
 fn try_one(request: &TrialRequest, arguments: &RunArgs) -> Result<Outcome, Failure> {
@@ -68,7 +89,11 @@ pub fn run_status(arguments: &StatusArgs) -> ExitCode {
     let form = Form::of(arguments.json);
     let done = status(&arguments.request()).and_then(|done| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
-        print(&done.answer(), form, &report::jobs::status(&done, now))?;
+        let answer = done.answer();
+        if let Some(path) = &arguments.metrics {
+            write_status(path, &answer)?;
+        }
+        print(&answer, form, &report::jobs::status(&done, now))?;
         Ok(done.outcome())
     });
     end(done, "status", form)

@@ -3,14 +3,17 @@
 use std::process::ExitCode;
 
 use arguments::restore::RestoreArgs;
+use base::escape::escape_path;
 use flow::cancel::Cancel;
 use service::failure::Failure;
 use service::outcome::Outcome;
-use service::restore::{restore, restore_plan};
+use service::restore::{RestoreDone, restore, restore_plan};
+use service::telling::Ended;
 
 use crate::change::Changer;
 use crate::outcome::{SummaryPlace, finish, print, to_standard_output};
 use crate::standard_error::to_standard_error;
+use crate::telling;
 use crate::terminal::Terminal;
 
 /// Runs the command.
@@ -41,9 +44,16 @@ fn say(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
 fn restore_members(arguments: &RestoreArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
+    let request = arguments.request();
+    let told = telling::begin(&arguments.telling, "restore", &escape_path(&request.from));
     let mut terminal = Terminal::new(&arguments.common).folding_repeats();
-    let result = restore(&arguments.request(), &terminal, &cancel, Changer::asking(&cancel));
+    let result = restore(&request, &terminal, &cancel, Changer::asking(&cancel));
     terminal.close();
+    telling::end(told, &result, RestoreDone::outcome, |done| Ended {
+        run: Some(&done.summary),
+        seconds: done.summary.run.seconds,
+        ..Ended::default()
+    });
     let done = result?;
     to_standard_error(&report::restore::hints(&done));
     let end = report::restore::end(&done);

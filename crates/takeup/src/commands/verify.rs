@@ -3,15 +3,18 @@
 use std::process::ExitCode;
 
 use arguments::verify::VerifyArgs;
+use base::escape::escape_path;
 use flow::cancel::Cancel;
 use service::failure::Failure;
 use service::outcome::Outcome;
+use service::telling::Ended;
 use service::verify::{verify, verify_plan};
-use service::verify_sets::{VerifySetsRequest, verify_sets};
+use service::verify_sets::{VerifySetsDone, VerifySetsRequest, verify_sets};
 
 use crate::change::Changer;
 use crate::outcome::{SummaryPlace, finish, print, to_standard_output};
 use crate::standard_error::to_standard_error;
+use crate::telling;
 use crate::terminal::Terminal;
 
 /// Runs the command.
@@ -44,12 +47,25 @@ fn verify_archive(arguments: &VerifyArgs) -> Result<Outcome, Failure> {
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let request = arguments.request();
+    let told = telling::begin(&arguments.telling, "verify", &escape_path(&request.from));
     let mut terminal = Terminal::new(&arguments.common).folding_repeats();
     let result = verify(&request, &terminal, &cancel, Changer::asking(&cancel));
     terminal.close();
-    let done = result?;
+    let result = result.map(|done| (done.answer(), done));
+    telling::end(
+        told,
+        &result,
+        |(_, done)| done.outcome(),
+        |(answer, _)| Ended {
+            run: Some(&answer.run),
+            is_verified: answer.sound,
+            seconds: answer.run.run.seconds,
+            ..Ended::default()
+        },
+    );
+    let (answer, done) = result?;
     let end = report::verify::end(&done);
-    print(&end, &done.answer(), &arguments.common, SummaryPlace::Output)?;
+    print(&end, &answer, &arguments.common, SummaryPlace::Output)?;
     Ok(done.outcome())
 }
 
@@ -68,9 +84,15 @@ fn verify_folder(request: &VerifySetsRequest, arguments: &VerifyArgs) -> Result<
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let common = &arguments.common;
+    let told = telling::begin(&arguments.telling, "verify", &escape_path(&request.from));
     let mut terminal = Terminal::new(common).folding_repeats();
     let result = verify_sets(request, &terminal, &cancel, &Changer::asking(&cancel));
     terminal.close();
+    telling::end(told, &result, VerifySetsDone::outcome, |done| Ended {
+        is_verified: done.answer().sound,
+        seconds: done.seconds,
+        ..Ended::default()
+    });
     let done = result?;
     let text = report::jobs::verified_sets(&done);
     match (common.json, common.quiet, done.outcome()) {

@@ -114,6 +114,35 @@ fn a_folder_is_read_and_left_as_it_is() {
     assert_eq!(fs::read_dir(&source).unwrap().count(), 41);
 }
 
+/// Both lines run with their output thrown away.
+#[test]
+fn a_change_of_a_line_is_tried_and_nothing_is_written() {
+    testkit::require!(Pv, GnuTar);
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("large"), testkit::samples::noise(5, 64 << 20)).unwrap();
+    let line = "tar cf - source | gzip -9 | pv -qL 300k > out.tar.gz";
+    let output = run(directory.path(), &["diagnose", "--try", "--json", "--budget", "4s", line]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["steps"][0]["rule"], "diagnose.pace", "{answer:#}");
+    let tried = &answer["tried"];
+    assert_eq!(tried["not_tried"], Value::Null, "{tried:#}");
+    let lines = &tried["lines"];
+    let open = "tar cf - source | gzip -9 | pv -qL 300k > /dev/stdout | cat > /dev/null";
+    assert_eq!(lines[0], open);
+    assert_eq!(lines[1], open.replacen("-qL 300k", "-q", 1));
+    assert!(tried["before"]["value"].as_f64().unwrap() > 0.0, "{tried:#}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "the source alone");
+    // A line that might write something else does not run.
+    let line = "tar cvf - source 2> log | gzip -9 | pv -qL 300k > out.tar.gz";
+    let output = run(directory.path(), &["diagnose", "--try", "--budget", "1s", line]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("tried: nothing, because it is not certain"), "{text}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no log");
+}
+
 #[test]
 fn what_cannot_be_diagnosed_says_why() {
     let directory = tempfile::tempdir().unwrap();

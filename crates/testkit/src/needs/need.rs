@@ -52,6 +52,8 @@ pub enum Need {
     MtSt,
     /// The buffer for tapes.
     Mbuffer,
+    /// A pipe that can hold a rate.
+    Pv,
     /// Bacula's tester of drives.
     Btape,
     /// The reader of disk counters.
@@ -68,7 +70,7 @@ pub enum Need {
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 28] = [
+    pub const ALL: [Need; 29] = [
         Need::Root,
         Need::Mounts,
         Need::Fuse,
@@ -91,6 +93,7 @@ impl Need {
         Need::Strace,
         Need::MtSt,
         Need::Mbuffer,
+        Need::Pv,
         Need::Btape,
         Need::Iostat,
         Need::Tracefs,
@@ -132,6 +135,7 @@ impl Need {
             Need::Strace => ("strace", "package strace; the right to trace (CAP_SYS_PTRACE)"),
             Need::MtSt => ("mt-st", "package mt-st"),
             Need::Mbuffer => ("mbuffer", "package mbuffer"),
+            Need::Pv => ("pv", "package pv"),
             Need::Btape => ("btape", "package bacula-sd; /usr/sbin in PATH"),
             Need::Iostat => ("iostat", "package sysstat"),
             Need::Tracefs => (
@@ -190,6 +194,7 @@ impl Need {
             Need::Strace => says("strace", &["-o", "/dev/null", "echo", "traced"], "traced"),
             Need::MtSt => says("mt-st", &["--version"], "mt-st"),
             Need::Mbuffer => says("mbuffer", &["--version"], "mbuffer"),
+            Need::Pv => says("pv", &["--version"], "pv"),
             Need::Btape => says("btape", &["-?"], "Version"),
             Need::Iostat => says("iostat", &["-V"], "sysstat"),
             Need::Tracefs => tracefs(),
