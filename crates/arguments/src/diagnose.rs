@@ -39,7 +39,7 @@ Examples:
   iostat -m -x 30 3 | takeup diagnose --given -
   takeup diagnose /srv /dev/nst0 --json | jq '.findings[].sentence'
 
-With several paths, the last one is the target. A line is read, and run only with --run.")]
+With several paths, the last one is the target. A line is read, and run only with --run, or for some seconds\nwithout its target with --try.")]
 pub struct DiagnoseArgs {
     /// What is backed up and where to, by `takeup backup`; or a line of other programs in quotes
     #[arg(
@@ -60,8 +60,8 @@ pub struct DiagnoseArgs {
     /// Run the line to its end, which writes what it writes, and look at its programs
     #[arg(long, conflicts_with_all = ["pid", "host", "given"])]
     run: bool,
-    /// Make the first change for a moment, and measure what it brings: a setting is put back, a line
-    /// runs for some seconds with its output thrown away
+    /// Make the first change for a moment, and measure what it brings: a setting is put back, a
+    /// line runs for some seconds with its output thrown away
     #[arg(long = "try", conflicts_with_all = ["host", "given"])]
     tries: bool,
     /// Write a file without a name beside the target for some seconds, to know what it takes

@@ -16,8 +16,9 @@ pub struct TellingArgs {
     metrics: Option<PathBuf>,
     /// Tell the start, success and failure of the run to a monitoring service
     ///
-    /// As healthchecks takes it (URL/start, URL, URL/fail), or Uptime Kuma (status=up or down, where
-    /// the URL has /api/push/). curl sends it; it has 10 s, and what it says never makes a run fail.
+    /// As healthchecks takes it (URL/start, URL, URL/fail), or Uptime Kuma (status=up or down,
+    /// where the URL has /api/push/). curl sends it; it has 10 s, and what it says never makes a
+    /// run fail.
     /// Success is exit code 0.
     #[arg(hide_short_help = true, long, value_name = "URL", help_heading = "Monitoring")]
     ping: Option<String>,

@@ -148,7 +148,10 @@ fn said(stage: &str, at: usize) -> Said {
     }
     .unwrap_or_else(unknown);
     if let (Some(rate), Some(own)) = (pace::declared(&read.words), said.programs.last_mut()) {
-        own.role = Role::Holds(rate);
+        // One that is not understood may do anything else beside.
+        if own.role != Role::Unknown {
+            own.role = Role::Holds(rate);
+        }
     }
     if let Some(from) = read.from {
         said.sources.push(from.into());

@@ -274,6 +274,9 @@ fn small_files(chain: &Chain, then: &str) -> Finding {
     Finding::new(&rules::SMALL_FILES, Certainty::Measured, what)
 }
 
+/// With fewer processors than this, more threads may bring nothing.
+const PART_OF_TWO: f64 = 1.75;
+
 fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
     let Some(link) = chain.links.get(at) else {
         return Finding::new(&rules::PROGRAM, Certainty::Unknown, "a program is the limit");
@@ -287,6 +290,8 @@ fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
                 "others leave no second core for it".to_owned()
             } else if threads > 1.0 {
                 format!("it uses all {cores} cores that others leave")
+            } else if chain.processors < PART_OF_TWO {
+                "others leave only a part of a second core for it".to_owned()
             } else {
                 "no change of this line is known that gives it more cores".to_owned()
             };

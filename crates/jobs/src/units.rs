@@ -47,7 +47,7 @@ pub fn service_unit(name: &JobName, job: &Job, settings: &UnitSettings<'_>) -> S
     let hooks = [&job.hooks.before, &job.hooks.after_backup, &job.hooks.after];
     let target = if job.to.is_tape() { String::new() } else { quoted(job.to.as_path()) + " " };
     let metrics = job.tell.metrics.as_ref().and_then(|it| it.as_path().parent());
-    let target = target + &metrics.map_or(String::new(), |it| quoted(it) + " ");
+    let target = target + &metrics.map_or(String::new(), |it| format!("-{} ", quoted(it)));
     let network = if job.tell.ping.is_some() { " AF_INET AF_INET6" } else { "" };
     let rights = if job.to.is_tape() { " CAP_SYS_RAWIO" } else { "" };
     if job.change_command.is_some() {

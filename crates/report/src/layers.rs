@@ -412,7 +412,9 @@ mod tests {
             let layers = ProbedLayers { path: "/data/file".into(), stack, findings };
             tree(&layers, TreeLines::Plain, Style::PLAIN)
         };
-        assert!(text(&stack).ends_with("\n\nnothing stands out\n"), "{}", text(&stack));
+        assert!(
+            text(&stack).contains("\n\nnothing stands out\n\nnext: takeup diagnose /data/file  (")
+        );
         stack.is_cut = true;
         assert!(!text(&stack).contains("stands out"), "{}", text(&stack));
         (stack.is_cut, stack.layers) = (false, Vec::new());

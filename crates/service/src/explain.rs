@@ -93,7 +93,7 @@ impl Explained {
     /// The line, where it says which files it reads and no change was found for it: then
     /// `takeup diagnose` knows more.
     pub fn readable_line(&self) -> Option<&str> {
-        let line = self.pipeline.as_deref()?;
+        let line = self.pipeline.as_deref().filter(|_| self.end == ExplainEnd::Done)?;
         let reads = diagnosis::line::typed(line).is_some_and(|it| !it.sources.is_empty());
         (reads && self.run.judgement.predicted.is_none()).then_some(line)
     }

@@ -29,6 +29,17 @@ impl OutputFile {
         Ok(OutputFile { target, path: path.to_owned() })
     }
 
+    /// The same for a file that other users read: a service may have a narrow umask.
+    ///
+    /// # Errors
+    /// When the file cannot be created.
+    pub fn open_for_all(path: &Path) -> Result<OutputFile, Failure> {
+        let mode = FileMode::Exactly(0o644);
+        let target = Target::open(path.as_os_str(), Existing::Replace, mode)
+            .map_err(|error| Failure::new(&error, None))?;
+        Ok(OutputFile { target, path: path.to_owned() })
+    }
+
     /// Opens a file that will get this name, which must be new.
     ///
     /// # Errors

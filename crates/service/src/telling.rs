@@ -43,26 +43,23 @@ pub struct Ended<'a> {
     pub tape: Option<&'a TapeSummary>,
     /// What a job did; of its backup `run` and `tape` are.
     pub job: Option<&'a JobAnswer>,
-    /// Whether all that was stored was read back and is sound.
+    /// Whether what it wrote or looked at was read back whole and is sound.
     pub is_verified: bool,
     /// How long it took; zero where it did not begin.
     pub seconds: f64,
 }
 
-/// Exit codes with which the data are there: done, and done but for what was named.
-const SUCCEEDED: [u8; 1] = [0];
-
 impl Ended<'_> {
     /// Whether all was done.
     pub fn is_success(&self) -> bool {
-        SUCCEEDED.contains(&self.exit_code)
+        self.exit_code == 0
     }
 }
 
 impl Telling {
     /// Tells that a run begins. `name` is what the user calls it: a job, a target, an archive.
     pub fn begin(request: &TellingRequest, command: &'static str, name: &str) -> Telling {
-        let what = if command == "run" { "job" } else { "endpoint" };
+        let what = if command == "run" { metrics::JOB } else { "endpoint" };
         let ping = request.ping.as_deref().map(|url| Ping::to(url.to_owned()));
         let mut telling = Telling {
             metrics: request.metrics.clone(),
@@ -85,7 +82,7 @@ impl Telling {
             let mut metrics = Metrics::default();
             metrics::run(&mut metrics, &labels, ended, now);
             // A run that failed does not take away when the last one succeeded.
-            metrics.keep(&std::fs::read_to_string(path).unwrap_or_default());
+            metrics.keep(&std::fs::read_to_string(path).unwrap_or_default(), &labels);
             untold.extend(written(path, &metrics).err().map(|failure| failure.to_text()));
         }
         if let Some(ping) = self.ping {
@@ -108,7 +105,7 @@ pub fn write_status(path: &Path, status: &StatusAnswer) -> Result<(), Failure> {
 
 /// Writes the whole file under another name first: who reads it never sees a part.
 fn written(path: &Path, metrics: &Metrics) -> Result<(), Failure> {
-    let mut file = OutputFile::open(path)?;
+    let mut file = OutputFile::open_for_all(path)?;
     file.write(&metrics.text())?;
     file.complete()
 }

@@ -79,8 +79,8 @@ fn parts(
         .map(|node| (text(&node["id"]), node))
         .collect();
     let derives = |package: &Value| {
-        let kinds = list(&package["targets"]).into_iter().flat_map(|it| list(&it["kind"]));
-        kinds.into_iter().any(|kind| kind == "proc-macro")
+        let mut kinds = list(&package["targets"]).into_iter().flat_map(|it| list(&it["kind"]));
+        kinds.any(|kind| kind == "proc-macro")
     };
     let first = packages.iter().find(|(_, package)| package["name"] == program);
     let mut waiting = vec![first.context("cargo metadata: the program is missing")?.0.clone()];

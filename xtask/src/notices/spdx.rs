@@ -14,7 +14,8 @@ pub fn document(parts: &[Part], lock: &[u8], epoch: i64) -> anyhow::Result<Strin
     let digest = blake3::hash(lock).to_hex();
     let created = jiff::Timestamp::from_second(epoch).context("the time of the source")?;
     let created = created.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let packages: Vec<Value> = parts.iter().map(package).collect();
+    let beside = BESIDE.map(|(name, licence)| beside(name, licence));
+    let packages: Vec<Value> = parts.iter().map(package).chain(beside).collect();
     let describes = json!({
         "spdxElementId": "SPDXRef-DOCUMENT",
         "relationshipType": "DESCRIBES",
@@ -29,7 +30,14 @@ pub fn document(parts: &[Part], lock: &[u8], epoch: i64) -> anyhow::Result<Strin
             })
         })
     });
-    let relationships: Vec<Value> = std::iter::once(describes).chain(needs).collect();
+    let linked = BESIDE.map(|(name, _)| {
+        json!({
+            "spdxElementId": id(&program.key()),
+            "relationshipType": "STATIC_LINK",
+            "relatedSpdxElement": id(name),
+        })
+    });
+    let relationships: Vec<Value> = std::iter::once(describes).chain(linked).chain(needs).collect();
     let name = format!("takeup-{}", program.version);
     let document = json!({
         "spdxVersion": "SPDX-2.3",
@@ -42,6 +50,22 @@ pub fn document(parts: &[Part], lock: &[u8], epoch: i64) -> anyhow::Result<Strin
         "relationships": relationships,
     });
     Ok(format!("{document:#}\n"))
+}
+
+/// What is in the binary beside the crates; which version depends on where it is built.
+const BESIDE: [(&str, &str); 2] =
+    [("rust-std", "MIT OR Apache-2.0"), ("glibc", "LGPL-2.1-or-later")];
+
+fn beside(name: &str, licence: &str) -> Value {
+    json!({
+        "SPDXID": id(name),
+        "name": name,
+        "licenseConcluded": licence,
+        "licenseDeclared": licence,
+        "copyrightText": "NOASSERTION",
+        "filesAnalyzed": false,
+        "downloadLocation": "NOASSERTION",
+    })
 }
 
 fn package(part: &Part) -> Value {
@@ -103,9 +127,9 @@ mod tests {
         let packages = document["packages"].as_array().unwrap();
         let ids: BTreeSet<&str> =
             packages.iter().map(|it| it["SPDXID"].as_str().unwrap()).collect();
-        assert_eq!(ids.len(), 2);
+        assert_eq!(ids.len(), 4);
         let relationships = document["relationships"].as_array().unwrap();
-        assert_eq!(relationships.len(), 2);
+        assert_eq!(relationships.len(), 4);
         for one in relationships {
             assert!(ids.contains(one["relatedSpdxElement"].as_str().unwrap()), "{one}");
         }

@@ -12,6 +12,16 @@ use super::parts::Part;
 const BEGINNINGS: [&str; 6] = ["license", "licence", "copying", "copyright", "notice", "unlicense"];
 /// Folders below a crate that are looked into: the C library that it brings.
 const DEPTH: usize = 2;
+/// What is in the binary beside the crates.
+const BESIDE: &str = "\
+The Rust standard library (MIT OR Apache-2.0), by the authors of Rust.
+
+The GNU C library (LGPL-2.1-or-later), which the binary contains. Whoever wants to use another
+version of it builds Takeup anew: its source and what builds it (`make package`) are free for
+everybody, under the licences above.
+";
+/// Its licence, and the notices of its parts.
+const LGPL: [&str; 2] = ["/usr/share/common-licenses/LGPL-2.1", "/usr/share/doc/libc6/copyright"];
 const LINE: &str = "\n----------------------------------------------------------------------\n";
 
 /// One text with all of them.
@@ -24,7 +34,8 @@ pub fn all(root: &Path, parts: &[Part]) -> anyhow::Result<String> {
     for part in parts.iter().filter(|part| !part.is_own) {
         let mut files = files(&part.folder, DEPTH)?;
         if files.is_empty() {
-            // Some archives have none: the text of their licence is that of ours, or nothing.
+            // Some archives have none: the text of their licence is that of ours, but for its
+            // authors.
             files = match part.licence.as_str() {
                 licence if licence.contains("Apache-2.0") => vec![own[1].clone()],
                 licence if licence.contains("MIT") => vec![own[0].clone()],
@@ -33,7 +44,10 @@ pub fn all(root: &Path, parts: &[Part]) -> anyhow::Result<String> {
         }
         for file in files {
             let text = fs::read(&file).with_context(|| format!("read {}", file.display()))?;
-            let text = String::from_utf8_lossy(&text).replace("\r\n", "\n");
+            let mut text = String::from_utf8_lossy(&text).replace("\r\n", "\n");
+            if own.contains(&file) {
+                text = of_others(&text, &part.name);
+            }
             let of = texts.entry(text.trim().to_owned()).or_default();
             let name = format!("{} ({})", part.key(), part.licence);
             if !of.contains(&name) {
@@ -51,6 +65,15 @@ pub fn all(root: &Path, parts: &[Part]) -> anyhow::Result<String> {
         whole += fs::read_to_string(&path).context("read our own licence")?.trim();
         whole += "\n";
     }
+    whole += LINE;
+    whole += BESIDE;
+    for path in LGPL {
+        // Where the system has its text; the distributions that build packages do.
+        if let Ok(text) = fs::read_to_string(path) {
+            whole += LINE;
+            whole += &format!("{path}\n\n{}\n", text.trim());
+        }
+    }
     let mut sorted: Vec<(&Vec<String>, &String)> = texts.iter().map(|(it, of)| (of, it)).collect();
     sorted.sort();
     for (of, text) in sorted {
@@ -58,6 +81,15 @@ pub fn all(root: &Path, parts: &[Part]) -> anyhow::Result<String> {
         whole += &format!("{}\n\n{text}\n", of.join("\n"));
     }
     Ok(whole)
+}
+
+/// Our licence with the authors of another crate.
+fn of_others(text: &str, name: &str) -> String {
+    let line = |line: &str| {
+        let is_ours = line.starts_with("Copyright (c)");
+        if is_ours { format!("Copyright (c) the authors of {name}") } else { line.to_owned() }
+    };
+    text.lines().map(line).collect::<Vec<String>>().join("\n")
 }
 
 /// Files with a licence in a folder, and in those below it.
@@ -113,7 +145,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        fs::write(folder.path().join("LICENSE-MIT"), "our MIT").unwrap();
+        fs::write(folder.path().join("LICENSE-MIT"), "our MIT\nCopyright (c) us").unwrap();
         fs::write(folder.path().join("LICENSE-APACHE"), "our Apache").unwrap();
         let of = |name: &str, licence: &str| part(name, licence, folder.path().join(name));
         let parts = [of("a", "Zlib"), of("b", "Zlib"), of("c", "MIT")];
@@ -121,7 +153,8 @@ mod tests {
         assert_eq!(text.matches("the text\nof one").count(), 1);
         assert!(text.contains("a 1.0.0 (Zlib)\nb 1.0.0 (Zlib)\n\nthe text"), "{text}");
         assert!(text.contains("of the library") && !text.contains("no licence"), "{text}");
-        assert!(text.contains("c 1.0.0 (MIT)\n\nour MIT"), "{text}");
+        let others = "c 1.0.0 (MIT)\n\nour MIT\nCopyright (c) the authors of c\n";
+        assert!(text.contains(others), "{text}");
         let error = all(folder.path(), &[of("c", "Zlib")]).unwrap_err();
         assert!(error.to_string().contains("c 1.0.0: no file with its licence"), "{error}");
     }

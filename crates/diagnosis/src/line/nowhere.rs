@@ -1,28 +1,64 @@
 //! A line with its output thrown away, so that it can run without writing what it writes.
 
+use super::compressors::COMPRESSORS;
 use super::{Role, Typed, TypedTarget, typed};
 
 /// Programs that write nothing but their output, with the options that are understood of them.
-const HARMLESS: [&str; 9] = ["tar", "gtar", "bsdtar", "cat", "dd", "find", "cpio", "pv", "mbuffer"];
+const HARMLESS: [&str; 7] = ["tar", "gtar", "bsdtar", "cat", "dd", "pv", "mbuffer"];
+/// Programs of these folders are what their names say.
+const SYSTEM: [&str; 3] = ["/usr/bin/", "/bin/", "/usr/local/bin/"];
 /// What a program opens in the place of its file: its own standard output.
 const OUTPUT: &str = "/dev/stdout";
+const MESSAGES: [&str; 2] = ["2>/dev/null", "2> /dev/null"];
 
 /// The line, read to its end by a program that keeps nothing: `tar` does not read its files where
 /// its archive is `/dev/null`. `None` where it is not certain that nothing else is written, or
 /// where the target is not one word of the line.
 pub fn to_nowhere(line: &str) -> Option<String> {
     let typed = typed(line)?;
-    if typed.is_special || typed.sources.is_empty() || !typed.programs.iter().all(is_harmless) {
+    let is_harmless =
+        typed.programs.iter().all(is_harmless) && typed.stages.iter().all(|it| is_by_name(it));
+    if typed.is_special || typed.sources.is_empty() || !is_harmless {
         return None;
     }
     let open = match &typed.target {
         TypedTarget::Path(path) => with_word(line, path.to_str()?)?,
         // Not to be mistaken for that of `2>/dev/null`.
         TypedTarget::Nowhere if ends_in_nothing(&typed) => with_word(line, "/dev/null")?,
+        // A tar that writes to nothing reads nothing.
+        TypedTarget::Nowhere if names_nothing(line) => return None,
         TypedTarget::Nowhere => line.to_owned(),
         TypedTarget::Elsewhere(_) => return None,
     };
-    writes_no_file(&open).then(|| format!("{open} | cat > /dev/null"))
+    // The word that was replaced was the target, and no other place of the same name.
+    let target = super::typed(&open)?.target;
+    let is_open = target == TypedTarget::Path(OUTPUT.into()) || target == TypedTarget::Nowhere;
+    (is_open && writes_no_file(&open)).then(|| format!("{open} | cat > /dev/null"))
+}
+
+/// Whether the program of a stage is found by its name, or in a folder of the system; and not by
+/// another user, whose programs cannot be ended.
+fn is_by_name(stage: &str) -> bool {
+    let Some(read) = super::words(stage) else { return false };
+    let is_another = read.words.iter().any(|word| word == "sudo" || word.ends_with("/sudo"));
+    let kept = super::without_prefixes(&read.words);
+    // A compressor that tar starts is a word of its own, or behind an option.
+    let is_elsewhere = |word: &String| {
+        let program = word.split_whitespace().next().unwrap_or_default();
+        let name = program.rsplit('/').next().unwrap_or_default();
+        COMPRESSORS.contains(&name) && !is_of_the_system(program)
+    };
+    let is_known = kept.is_some_and(|words| is_of_the_system(&words[0]));
+    is_known && !is_another && !read.words.iter().any(is_elsewhere)
+}
+
+fn is_of_the_system(program: &str) -> bool {
+    let name = SYSTEM.iter().find_map(|folder| program.strip_prefix(folder)).unwrap_or(program);
+    !name.contains('/')
+}
+
+fn names_nothing(line: &str) -> bool {
+    MESSAGES.iter().fold(line.to_owned(), |line, it| line.replace(it, "")).contains("/dev/null")
 }
 
 fn is_harmless(program: &super::TypedProgram) -> bool {
@@ -94,6 +130,10 @@ mod tests {
         check("tar cf - srv | zstd", Some("tar cf - srv | zstd"));
         check("tar cf /dev/null srv", Some("tar cf /dev/stdout srv"));
         check("tar cf - srv | gzip > /dev/null", Some("tar cf - srv | gzip > /dev/stdout"));
+        check(
+            "nice -n 19 /usr/bin/tar cf x srv",
+            Some("nice -n 19 /usr/bin/tar cf /dev/stdout srv"),
+        );
         check("tar cf 'my drive' srv", Some("tar cf '/dev/stdout' srv"));
     }
 
@@ -114,6 +154,26 @@ mod tests {
             "pg_dump shop | gzip > x",
             "tar -cfx srv",
             "tar cf - srv | gzip >> x.gz; date",
+            // Options that write elsewhere, beside a rate.
+            "tar cf - srv | gzip | mbuffer -t -R 50M -f -o drive",
+            "tar cf - srv | gzip | mbuffer -R 50M -l log -o drive",
+            "tar cf - srv | gzip | pv -L 50m -P pid > x",
+            "tar cf - srv | mbuffer -R 1M -f -o drive -o x",
+            "tar cf - srv | mbuffer -R 1M -T /dev/sdb -o x",
+            "dd if=srv/a of=drive of=x",
+            // Another word of the same name.
+            "pv -L 1m -N out srv/a | dd of=out\tbs=1M",
+            "pv -L 1m -N out srv/a | dd of=o\\ut",
+            // What looks like a known program.
+            "./tar cf x srv",
+            "tar cf - srv | /tmp/gzip > x",
+            "tar -I ./gzip -cf x srv",
+            "tar -I 'gzip < x' -cf y srv",
+            "sudo tar cf x srv",
+            "nice sudo tar cf x srv",
+            "find srv | cpio -oa > x",
+            "tar -cf/dev/null srv",
+            "tar --create --file=/dev/null srv",
         ] {
             check(line, None);
         }

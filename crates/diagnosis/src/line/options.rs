@@ -63,7 +63,7 @@ impl Tar {
         let mut value = || value.map(str::to_owned).or_else(|| rest.next().cloned());
         match name {
             "create" => self.makes_an_archive = true,
-            "file" => self.file = Some(value()?),
+            "file" if self.file.is_none() => self.file = Some(value()?),
             "blocking-factor" => self.units = Some(value()?.parse().ok()?),
             "record-size" => self.units = Some(size(&value()?)? / 512),
             "directory" => {
@@ -113,7 +113,7 @@ impl Tar {
             };
             match letter {
                 'c' => self.makes_an_archive = true,
-                'f' => self.file = Some(value()?),
+                'f' if self.file.is_none() => self.file = Some(value()?),
                 'b' => self.units = Some(value()?.parse().ok()?),
                 'C' => {
                     self.folder = self.folder.join(value()?);
@@ -148,6 +148,7 @@ impl Tar {
             None => programs.push(own(block_bytes)),
             Some(inner) => {
                 programs.push(own(PIPE_BYTES));
+                let inner = inner.filter(|it| it.from.is_none() && it.to.is_none());
                 programs.push(match inner.and_then(|inner| safe(&inner.words)) {
                     Some(inner) => TypedProgram {
                         words: inner.clone(),
@@ -183,7 +184,7 @@ pub(super) fn dd(words: &[String], stage: usize) -> Option<Said> {
             "ibs" => read_bytes = size(value)?,
             "obs" => write_bytes = size(value)?,
             "if" => said.sources.push(value.into()),
-            "of" => said.target = Some(target(value)),
+            "of" if said.target.is_none() => said.target = Some(target(value)),
             "status" => {}
             "iflag" if value == "fullblock" => {}
             _ => return None,
@@ -259,7 +260,7 @@ pub(super) fn cpio(words: &[String], stage: usize) -> Option<Said> {
     while let Some(word) = rest.next() {
         match word.as_str() {
             "-C" => block_bytes = rest.next()?.parse().ok()?,
-            "-O" => said.target = Some(target(rest.next()?)),
+            "-O" if said.target.is_none() => said.target = Some(target(rest.next()?)),
             "-H" => drop(rest.next()?),
             letters => {
                 let letters = letters.strip_prefix('-').filter(|it| !it.is_empty())?;
@@ -301,7 +302,10 @@ pub(super) fn buffer(name: &str, words: &[String], stage: usize) -> Option<Said>
         };
         let mut value = || glued.take().or_else(|| rest.next().cloned());
         match (name, option) {
-            ("takeup", "--to") | ("mbuffer", "-o") => said.target = Some(target(&value()?)),
+            // mbuffer writes to all of several.
+            ("takeup", "--to") | ("mbuffer", "-o") if said.target.is_none() => {
+                said.target = Some(target(&value()?));
+            }
             ("takeup", "--from") | ("mbuffer", "-i") => said.sources.push(value()?.into()),
             ("takeup", "--block-size") | ("mbuffer", "-s") => {
                 let bytes = size(&value()?)?;
@@ -309,7 +313,7 @@ pub(super) fn buffer(name: &str, words: &[String], stage: usize) -> Option<Said>
             }
             ("takeup", "--ring") | ("mbuffer", "-m") => own.buffer_bytes = size(&value()?)?,
             ("takeup", "--rate-limit" | "--start-fill")
-            | ("mbuffer", "-P" | "-p" | "-r" | "-R" | "-T")
+            | ("mbuffer", "-P" | "-p" | "-r" | "-R")
             | ("pv", "-L" | "-s" | "-i" | "-N" | "--rate-limit") => drop(value()?),
             ("takeup", "--overwrite" | "-q" | "-v") | ("mbuffer", "-q" | "-f") => {}
             ("pv", letters) if letters.starts_with('-') => {

@@ -29,7 +29,9 @@ pub fn drop_source(paths: &[PathBuf], cancel: &Cancel) -> Dropped {
     for path in paths {
         match fs::metadata(path) {
             Ok(it) if it.is_dir() => folders.push(path.clone()),
-            Ok(it) if it.is_file() || it.file_type().is_block_device() => drop_file(path),
+            Ok(it) if it.is_file() || it.file_type().is_block_device() => {
+                drop_file(path, OFlags::empty());
+            }
             _ => {}
         }
     }
@@ -41,7 +43,7 @@ pub fn drop_source(paths: &[PathBuf], cancel: &Cancel) -> Dropped {
             }
             match entry.file_type() {
                 Ok(it) if it.is_dir() => folders.push(entry.path()),
-                Ok(it) if it.is_file() => drop_file(&entry.path()),
+                Ok(it) if it.is_file() => drop_file(&entry.path(), OFlags::NOFOLLOW),
                 _ => {}
             }
         }
@@ -49,8 +51,9 @@ pub fn drop_source(paths: &[PathBuf], cancel: &Cancel) -> Dropped {
     Dropped::All
 }
 
-fn drop_file(path: &Path) {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+/// What is named may be a link to the source; below it, links are not followed.
+fn drop_file(path: &Path, follow: OFlags) {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | follow;
     if let Ok(file) = base::interruptible::open(path, flags, Mode::empty()) {
         device::file::drop_cached(&file, 0, 0);
     }

@@ -12,13 +12,14 @@ use diagnosis::rank::{Ranking, Step, rates};
 use diagnosis::source::{Dropped, Found, drop_source, plain_rate};
 use diagnosis::station::{Station, stations};
 use flow::cancel::Cancel;
+use rustix::fs::FileType;
 use serde_json::json;
 use storage::layers::Storage;
 use storage::settings::{Guard, Setting, read_ahead_value};
 
 use super::answer::TriedStep;
 use super::running;
-use crate::explain::{ExplainTarget, PipelineRunAnswer, Quiet, explain};
+use crate::explain::{ExplainRequest, ExplainTarget, PipelineRunAnswer, Quiet, explain};
 use crate::failure::Failure;
 use crate::state;
 
@@ -33,6 +34,9 @@ const RUN_SECONDS_MIN: f64 = 0.5;
 /// Small files have to be faster than the line by this much: their names stay in memory, and no
 /// second run reads them from the disk.
 const SMALL_FILES_FASTER: f64 = 1.5;
+
+/// Variables that give options to programs of a line.
+const OPTIONS: [&str; 6] = ["TAR_OPTIONS", "GZIP", "BZIP", "BZIP2", "XZ_OPT", "XZ_DEFAULTS"];
 
 /// What a change is tried with.
 pub(super) struct Trial<'a> {
@@ -87,10 +91,13 @@ impl Trial<'_> {
                 "its small files lie in memory behind the first run; compare two nights",
             ));
         }
+        if let Some(why) = self.cannot_run() {
+            return Ok(TriedStep::not(&why));
+        }
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for _ in 0..LINE_ROUNDS {
             for (line, rates) in [(&line, &mut before), (&changed, &mut after)] {
-                match self.run(line, &chain, cancel)? {
+                match self.run(line, &chain, cancel) {
                     Ok(rate) => rates.push(rate),
                     Err(why) => return Ok(TriedStep::not(&why)),
                 }
@@ -110,19 +117,49 @@ impl Trial<'_> {
 
     /// The rate of a line that runs for some seconds, in bytes that its first program reads, or why
     /// it is not known.
-    fn run(
-        &self,
-        line: &str,
-        chain: &Chain,
-        cancel: &Cancel,
-    ) -> Result<Result<f64, String>, Failure> {
+    fn run(&self, line: &str, chain: &Chain, cancel: &Cancel) -> Result<f64, String> {
         if drop_source(self.sources, cancel) == Dropped::Part {
-            return Ok(Err("there are more files than can be dropped from memory".to_owned()));
+            return Err("there are more files than can be dropped from memory".to_owned());
         }
-        let limit = LINE.min(self.budget / (2 * LINE_ROUNDS) as u32);
-        let request = running::request(ExplainTarget::Pipeline(line.to_owned()), Some(limit));
-        let run = explain(&request, cancel, &mut Quiet)?.answer().run;
-        Ok(rate_of(&run, chain, line))
+        let limit = Some(self.limit());
+        let request = ExplainRequest {
+            // Other shells write `> FILE | PROGRAM` to both.
+            shell: Some("/bin/sh".to_owned()),
+            ..running::request(ExplainTarget::Pipeline(line.to_owned()), limit)
+        };
+        match explain(&request, cancel, &mut Quiet) {
+            Ok(explained) => rate_of(&explained.answer().run, chain, line),
+            Err(failure) => Err(format!("{line:?} could not be run: {}", failure.message())),
+        }
+    }
+
+    fn limit(&self) -> Duration {
+        LINE.min(self.budget / (2 * LINE_ROUNDS) as u32)
+    }
+
+    /// Why no line can be run for a moment.
+    fn cannot_run(&self) -> Option<String> {
+        if self.limit().as_secs_f64() < 2.0 * RUN_SECONDS_MIN {
+            return Some("--budget leaves less than a second for each run".to_owned());
+        }
+        if let Some(name) = OPTIONS.iter().find(|it| std::env::var_os(it).is_some()) {
+            return Some(format!("{name} adds options that are not in the line"));
+        }
+        for path in self.sources {
+            let kind = rustix::fs::stat(path).map(|it| FileType::from_raw_mode(it.st_mode));
+            // Reading moves a tape, and takes what is in a pipe.
+            let rests = [FileType::RegularFile, FileType::Directory, FileType::BlockDevice];
+            if !kind.is_ok_and(|kind| rests.contains(&kind)) {
+                return Some(format!("{} is changed by reading it", path.display()));
+            }
+            if crate::tune::read_ahead::has_own_reader(path) {
+                return Some(format!(
+                    "the file system of {} has a memory of its own",
+                    path.display()
+                ));
+            }
+        }
+        None
     }
 
     fn read_ahead(

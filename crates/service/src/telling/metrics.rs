@@ -11,6 +11,9 @@ use runs::summary::RunSummary;
 use super::Ended;
 use crate::jobs::{JobStatusAnswer, StatusAnswer};
 
+/// The label of a job: `job` is what Prometheus calls the place that it has numbers from.
+pub(super) const JOB: &str = "takeup_job";
+
 /// Kept from the file of the run before, where this run has no newer one.
 const KEPT: [&str; 2] =
     ["takeup_last_success_timestamp_seconds", "takeup_last_verified_timestamp_seconds"];
@@ -37,20 +40,17 @@ impl Metrics {
         family.samples.insert(written(labels), value);
     }
 
-    /// Takes over from an older text what is to stay.
-    pub(super) fn keep(&mut self, older: &str) {
+    /// Takes over from an older text what is to stay of this run: targets whose names have the date
+    /// would fill the file.
+    pub(super) fn keep(&mut self, older: &str, labels: &Labels<'_>) {
+        let labels = written(labels);
         for name in KEPT {
-            let help = help_of_kept(name);
-            for line in older.lines() {
-                let Some(rest) = line.strip_prefix(name).filter(|it| it.starts_with('{')) else {
-                    continue;
-                };
-                let Some((labels, value)) = rest.rsplit_once("} ") else { continue };
-                let Ok(value) = value.trim().parse::<f64>() else { continue };
-                let family = self.families.entry(name).or_default();
-                family.help = help;
-                family.samples.entry(format!("{labels}}}")).or_insert(value);
-            }
+            let own =
+                |line: &str| line.strip_prefix(name)?.strip_prefix(&labels)?.trim().parse().ok();
+            let Some(value) = older.lines().find_map(own) else { continue };
+            let family = self.families.entry(name).or_default();
+            family.help = help_of_kept(name);
+            family.samples.entry(labels.clone()).or_insert(value);
         }
     }
 
@@ -71,7 +71,7 @@ fn help_of_kept(name: &str) -> &'static str {
     if name == KEPT[0] {
         "When a run last ended with exit code 0."
     } else {
-        "When all that was stored was last read back and was sound."
+        "When what was read back was last sound."
     }
 }
 
@@ -162,7 +162,7 @@ pub(super) fn status(metrics: &mut Metrics, status: &StatusAnswer, now: u64) {
 }
 
 fn of_job(metrics: &mut Metrics, job: &JobStatusAnswer) {
-    let labels = [("job", job.job.as_str())];
+    let labels = [(JOB, job.job.as_str())];
     let mut gauge = |name, help, value: f64| metrics.gauge(name, help, &labels, value);
     if let Some(seconds) = job.last_success_seconds {
         let help = "When the last set that can be restored was begun.";

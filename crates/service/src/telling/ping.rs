@@ -92,8 +92,10 @@ fn with_query(url: &str, values: &str) -> String {
 
 fn send(url: &str) -> std::io::Result<Child> {
     let mut command = machine::programs::command("curl")?;
-    command.args(["--silent", "--show-error", "--fail", "--location", "--max-time", LIMIT]);
-    command.args(["--proto", "=http,https", "--output", "/dev/null", "--config", "-"]);
+    // Without the file of the user's own options, which has to be the first.
+    command.args(["-q", "--globoff", "--silent", "--show-error", "--fail", "--location"]);
+    command.args(["--max-time", LIMIT, "--proto", "=http,https"]);
+    command.args(["--output", "/dev/null", "--config", "-"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {

@@ -29,7 +29,7 @@ pub(super) struct Place {
     read_ahead_kib: u64,
     has_drive: bool,
     image: PathBuf,
-    /// What labels, filemarks and starts take, for each row of programs.
+    /// What labels, filemarks and starts take, for each line.
     once: RefCell<BTreeMap<String, f64>>,
     // Dropped in this order: what uses a disk or is mounted on it goes before it.
     _other: Option<Other>,
@@ -67,33 +67,7 @@ impl Place {
         let (disk, device) = Mounted::start(&ground.takeup, &folder, "disk", "slow", &options)?;
         let device = device.context("the loop device of the disk")?;
         let other = Other::start(scene.foreign, &device)?;
-        let drive = if scene.has_drive() {
-            let buffer = format!("buffer_bytes={}", scene.buffer_mib << 20);
-            let options = [
-                "--drive",
-                scene.drive,
-                "--capacity",
-                "2GiB",
-                "--compression",
-                "off",
-                "--set",
-                &buffer,
-                // A drive's buffer holds what comes during a stop. Both are small here, since the
-                // answer is about a run of hours, of which neither is a part.
-                "--set",
-                "back_hitch_ns=60ms",
-                "--set",
-                "synchronise_ns=60ms",
-                // Winding is paid between the runs only.
-                "--set",
-                "settle_ns=10ms",
-                "--set",
-                "wind_ns=1s",
-            ];
-            Some(Mounted::start(&ground.takeup, &folder, "tape", "drive", &options)?.0)
-        } else {
-            None
-        };
+        let drive = drive(ground, &folder, scene)?;
         std::mem::forget(kept);
         let place = Place {
             _tree: Unmounted(folder.join("tree")),
@@ -153,11 +127,9 @@ impl Place {
         Ok((seconds - self.once(line)?).max(0.01))
     }
 
-    /// Seconds of a line for an empty folder, the least of three, for each row of programs.
+    /// Seconds of a line for an empty folder, the least of three.
     fn once(&self, line: &str) -> anyhow::Result<f64> {
-        let names = line.split(" | ").filter_map(|stage| stage.split(' ').next());
-        let programs = names.collect::<Vec<_>>().join(" ");
-        if let Some(known) = self.once.borrow().get(&programs) {
+        if let Some(known) = self.once.borrow().get(line) {
             return Ok(*known);
         }
         let mut least = f64::INFINITY;
@@ -169,7 +141,7 @@ impl Place {
             })?;
             least = least.min(self.whole(&line.replacen(" tree", " nothing", 1))?);
         }
-        self.once.borrow_mut().insert(programs, least);
+        self.once.borrow_mut().insert(line.to_owned(), least);
         Ok(least)
     }
 
@@ -220,6 +192,27 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.image);
     }
+}
+
+/// The virtual drive of a scene, if it has one.
+fn drive(ground: &Ground, folder: &Path, scene: &Scene) -> anyhow::Result<Option<Mounted>> {
+    if !scene.has_drive() {
+        return Ok(None);
+    }
+    let buffer = format!("buffer_bytes={}", scene.buffer_mib << 20);
+    let mut options = vec!["--drive", scene.drive, "--capacity", "2GiB", "--compression", "off"];
+    // A drive's buffer holds what comes during a stop. Both are small here, since the answer is
+    // about a run of hours, of which neither is a part. Winding is paid between the runs only.
+    for set in [
+        buffer.as_str(),
+        "back_hitch_ns=60ms",
+        "synchronise_ns=60ms",
+        "settle_ns=10ms",
+        "wind_ns=1s",
+    ] {
+        options.extend(["--set", set]);
+    }
+    Ok(Some(Mounted::start(&ground.takeup, folder, "tape", "drive", &options)?.0))
 }
 
 /// Another program that runs beside all lines.
