@@ -137,7 +137,7 @@ fn counts(metrics: &mut Metrics, labels: &Labels<'_>, summary: &RunSummary) {
     let rules: BTreeSet<String> = summary.findings.iter().map(|it| it.rule.to_string()).collect();
     for rule in rules {
         let finding = [labels, &[("rule", rule.as_str())]].concat();
-        let help = "What its summary told, by rule (takeup rules); the value is always 1.";
+        let help = "What its summary told, by rule (takeup help rules); the value is always 1.";
         metrics.gauge("takeup_run_finding", help, &finding, 1.0);
     }
 }

@@ -30,6 +30,7 @@ mod run_records;
 mod runs;
 mod signals;
 mod standard_output;
+mod telling;
 mod transcripts;
 mod verdicts;
 mod watch;

@@ -52,6 +52,8 @@ pub enum Need {
     MtSt,
     /// The buffer for tapes.
     Mbuffer,
+    /// The client of addresses.
+    Curl,
     /// A pipe that can hold a rate.
     Pv,
     /// Bacula's tester of drives.
@@ -70,7 +72,7 @@ pub enum Need {
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 29] = [
+    pub const ALL: [Need; 30] = [
         Need::Root,
         Need::Mounts,
         Need::Fuse,
@@ -93,6 +95,7 @@ impl Need {
         Need::Strace,
         Need::MtSt,
         Need::Mbuffer,
+        Need::Curl,
         Need::Pv,
         Need::Btape,
         Need::Iostat,
@@ -135,6 +138,7 @@ impl Need {
             Need::Strace => ("strace", "package strace; the right to trace (CAP_SYS_PTRACE)"),
             Need::MtSt => ("mt-st", "package mt-st"),
             Need::Mbuffer => ("mbuffer", "package mbuffer"),
+            Need::Curl => ("curl", "package curl"),
             Need::Pv => ("pv", "package pv"),
             Need::Btape => ("btape", "package bacula-sd; /usr/sbin in PATH"),
             Need::Iostat => ("iostat", "package sysstat"),
@@ -194,6 +198,7 @@ impl Need {
             Need::Strace => says("strace", &["-o", "/dev/null", "echo", "traced"], "traced"),
             Need::MtSt => says("mt-st", &["--version"], "mt-st"),
             Need::Mbuffer => says("mbuffer", &["--version"], "mbuffer"),
+            Need::Curl => says("curl", &["--version"], "curl"),
             Need::Pv => says("pv", &["--version"], "pv"),
             Need::Btape => says("btape", &["-?"], "Version"),
             Need::Iostat => says("iostat", &["-V"], "sysstat"),
