@@ -39,7 +39,8 @@ Examples:
   iostat -m -x 30 3 | takeup diagnose --given -
   takeup diagnose /srv /dev/nst0 --json | jq '.findings[].sentence'
 
-With several paths, the last one is the target. A line is read, and run only with --run, or for some seconds\nwithout its target with --try.")]
+With several paths, the last one is the target. A line is read, and run only with --run, or for
+some seconds without its target with --try.")]
 pub struct DiagnoseArgs {
     /// What is backed up and where to, by `takeup backup`; or a line of other programs in quotes
     #[arg(

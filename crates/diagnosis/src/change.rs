@@ -51,7 +51,8 @@ pub struct Ground<'a> {
     pub read_ahead_path: Option<&'a Path>,
     /// Programs that are not installed.
     pub absent: &'a [&'static str],
-    /// What the compression of `takeup backup` does in the place of the line's ([`own_compression`]).
+    /// What the compression of `takeup backup` does in the place of the line's
+    /// ([`own_compression`]).
     pub own: Option<Compressor>,
 }
 
