@@ -68,11 +68,10 @@ pub fn all(root: &Path, parts: &[Part]) -> anyhow::Result<String> {
     whole += LINE;
     whole += BESIDE;
     for path in LGPL {
-        // Where the system has its text; the distributions that build packages do.
-        if let Ok(text) = fs::read_to_string(path) {
-            whole += LINE;
-            whole += &format!("{path}\n\n{}\n", text.trim());
-        }
+        // Debian, on which packages are made, has both.
+        let text = fs::read_to_string(path).with_context(|| format!("read {path}"))?;
+        whole += LINE;
+        whole += &format!("{path}\n\n{}\n", text.trim());
     }
     let mut sorted: Vec<(&Vec<String>, &String)> = texts.iter().map(|(it, of)| (of, it)).collect();
     sorted.sort();

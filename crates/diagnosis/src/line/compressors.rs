@@ -29,8 +29,11 @@ pub(super) fn compresses(words: &[String]) -> Option<Compresses> {
             "-c" | "--stdout" | "--to-stdout" => to_output = true,
             "-k" | "--keep" | "-q" | "--quiet" | "-v" | "-n" | "--no-name" => {}
             level if is_level(level) => read.words.push(word.clone()),
-            // A number of threads, glued or as the next word.
+            // A number of threads, glued or as the next word; zstd takes that for a file.
             "-T" | "-p" if is_threads(name, word) => {
+                if name == "zstd" {
+                    return None;
+                }
                 let number = rest.next_if(|next| next.bytes().all(|byte| byte.is_ascii_digit()))?;
                 read.words.push(format!("{word}{number}"));
             }
@@ -106,6 +109,7 @@ mod tests {
             "gzip -S .x",
             "lz4 - out",
             "lz4 -f",
+            "zstd -T 2",
             "rm -c",
         ] {
             assert_eq!(of(line), None, "{line}");

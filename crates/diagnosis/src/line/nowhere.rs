@@ -15,7 +15,14 @@ const MESSAGES: [&str; 2] = ["2>/dev/null", "2> /dev/null"];
 /// its archive is `/dev/null`. `None` where it is not certain that nothing else is written, or
 /// where the target is not one word of the line.
 pub fn to_nowhere(line: &str) -> Option<String> {
+    if !is_plain(line) {
+        return None;
+    }
     let typed = typed(line)?;
+    // A compressor of a file may leave its file compressed, or not at all.
+    if typed.programs.first().is_none_or(|it| it.role == Role::Compresses) {
+        return None;
+    }
     let is_harmless =
         typed.programs.iter().all(is_harmless) && typed.stages.iter().all(|it| is_by_name(it));
     if typed.is_special || typed.sources.is_empty() || !is_harmless {
@@ -36,17 +43,33 @@ pub fn to_nowhere(line: &str) -> Option<String> {
     (is_open && writes_no_file(&open)).then(|| format!("{open} | cat > /dev/null"))
 }
 
+/// Whether a shell reads the line as it is read here: letters, numbers and the signs of paths and
+/// options, in words apart by spaces; words between single quotes are as plain; a bar is a pipe.
+fn is_plain(line: &str) -> bool {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:+%@ ".contains(letter);
+    let line = MESSAGES.iter().fold(line.to_owned(), |line, it| line.replace(it, ""));
+    let line = line.replace("2>&1", "");
+    let mut is_quoted = false;
+    let is_plain = line.chars().all(|letter| {
+        is_quoted ^= letter == '\'';
+        letter == '\'' || is_word(letter) || (!is_quoted && "|>".contains(letter))
+    });
+    is_plain && !is_quoted
+}
+
 /// Whether the program of a stage is found by its name, or in a folder of the system; and not by
 /// another user, whose programs cannot be ended.
 fn is_by_name(stage: &str) -> bool {
     let Some(read) = super::words(stage) else { return false };
     let is_another = read.words.iter().any(|word| word == "sudo" || word.ends_with("/sudo"));
     let kept = super::without_prefixes(&read.words);
-    // A compressor that tar starts is a word of its own, or behind an option.
+    // What stands in front of the program, and a compressor that tar starts: a word of its own, or
+    // behind an option.
     let is_elsewhere = |word: &String| {
         let program = word.split_whitespace().next().unwrap_or_default();
         let name = program.rsplit('/').next().unwrap_or_default();
-        COMPRESSORS.contains(&name) && !is_of_the_system(program)
+        let is_program = COMPRESSORS.contains(&name) || super::PREFIXES.contains(&name);
+        is_program && !is_of_the_system(program)
     };
     let is_known = kept.is_some_and(|words| is_of_the_system(&words[0]));
     is_known && !is_another && !read.words.iter().any(is_elsewhere)
@@ -172,6 +195,26 @@ mod tests {
             "sudo tar cf x srv",
             "nice sudo tar cf x srv",
             "find srv | cpio -oa > x",
+            "./nice cat srv/a | pv -qL 10m > x",
+            "tar -I \"'/tmp/gzip'\" -cf - srv | pv -qL 2m > x",
+            "tar -I '/tmp/gz\\ip' -cf - srv | pv -qL 2m > x",
+            // A bar that only the shell sees.
+            "pv -q srv/a -N \"(\"|tee -i victim|pv -q -N \")\" | pv -qL 10m > x",
+            "pv -L 1m -N a\\|tee srv/a > x",
+            // White space that is none to the shell.
+            "pv -L 1m srv/a >\u{a0} /dev/null",
+            "pv -L 1m srv/a | gzip 'file'\u{a0}-c > x",
+            "pv -L 1m srv/a >\r/dev/null",
+            // A file that is compressed in its place.
+            "gzip -1 c -c | pv -qL 2m > x",
+            "cat srv/a | zstd -q -T 2 | pv -qL 2m > x",
+            "tar -I 'zstd -T 2' -cf - srv | pv -qL 2m > x",
+            // What a shell makes of it.
+            "tar cf - $HOME | pv -qL 2m > x",
+            "tar cf - srv/* | pv -qL 2m > x",
+            "tar cf - `touch x` srv | pv -qL 2m > x",
+            "tar cf - srv | pv -qL 2m > x #",
+            "tar cf - ~ | pv -qL 2m > x",
             "tar -cf/dev/null srv",
             "tar --create --file=/dev/null srv",
         ] {

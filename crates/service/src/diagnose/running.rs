@@ -87,8 +87,9 @@ pub(super) fn leave_out(run: &PipelineRunAnswer, found: &mut Found) {
     found.busy_before = 0.0;
 }
 
-/// Bytes of the source that a run has read. Where its first program's are not known, since tar has
-/// a compressor of its own, those behind it times what the compressors shrink.
+/// Bytes of the source that a run has read: the most that any stage shows, times what the
+/// compressors before it shrink. A tar with a compressor of its own shows none, and a program that
+/// moves pages from pipe to pipe fewer than it moved.
 pub(super) fn read_bytes(run: &PipelineRunAnswer, chain: &Chain) -> Option<f64> {
     let moved = run.stages.iter().map(|stage| [stage.bytes_in, stage.bytes_out]);
     source_bytes(moved, &chain.links)
@@ -105,10 +106,11 @@ fn source_bytes(moved: impl Iterator<Item = [Option<u64>; 2]>, links: &[Link]) -
             })
             .product()
     };
-    moved.enumerate().find_map(|(at, [came, went])| {
+    let all = moved.enumerate().flat_map(|(at, [came, went])| {
         let came = came.map(|bytes| bytes as f64 * shrinks(at));
-        came.or_else(|| went.map(|bytes| bytes as f64 * shrinks(at + 1)))
-    })
+        [came, went.map(|bytes| bytes as f64 * shrinks(at + 1))]
+    });
+    all.flatten().reduce(f64::max)
 }
 
 /// What the run says beside the chain: its rate, and its own limit where they differ.
@@ -168,7 +170,9 @@ mod tests {
         let links = [link(0, Work::Passes), link(0, compresses), link(1, Work::Passes)];
         let of = |moved: &[[Option<u64>; 2]]| source_bytes(moved.iter().copied(), &links);
         assert_eq!(of(&[[Some(70), None], [Some(30), None]]), Some(70.0));
-        assert_eq!(of(&[[None, Some(30)], [Some(31), None]]), Some(60.0));
+        assert_eq!(of(&[[None, Some(31)], [Some(30), None]]), Some(62.0));
+        // A pv that splices counts little of what it moves.
+        assert_eq!(of(&[[None, None], [Some(7), Some(7)], [Some(30), None]]), Some(60.0));
         assert_eq!(of(&[[None, None], [Some(30), None]]), Some(60.0));
         assert_eq!(of(&[[None, None], [None, None]]), None);
     }

@@ -36,7 +36,18 @@ const RUN_SECONDS_MIN: f64 = 0.5;
 const SMALL_FILES_FASTER: f64 = 1.5;
 
 /// Variables that give options to programs of a line.
-const OPTIONS: [&str; 6] = ["TAR_OPTIONS", "GZIP", "BZIP", "BZIP2", "XZ_OPT", "XZ_DEFAULTS"];
+const OPTIONS: [&str; 9] = [
+    "TAR_OPTIONS",
+    "GZIP",
+    "PIGZ",
+    "BZIP",
+    "BZIP2",
+    "LBZIP2",
+    "XZ_OPT",
+    "XZ_DEFAULTS",
+    // Then options behind a file are files.
+    "POSIXLY_CORRECT",
+];
 
 /// What a change is tried with.
 pub(super) struct Trial<'a> {
@@ -143,7 +154,7 @@ impl Trial<'_> {
             return Some("--budget leaves less than a second for each run".to_owned());
         }
         if let Some(name) = OPTIONS.iter().find(|it| std::env::var_os(it).is_some()) {
-            return Some(format!("{name} adds options that are not in the line"));
+            return Some(format!("{name} changes what the line means"));
         }
         for path in self.sources {
             let kind = rustix::fs::stat(path).map(|it| FileType::from_raw_mode(it.st_mode));
