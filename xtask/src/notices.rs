@@ -1,8 +1,8 @@
 //! `cargo xtask notices FOLDER`: what a binary of the program has to be shipped with: the licences
 //! of all that is compiled into it, and its list of parts (SPDX).
 //!
-//! Both follow from `Cargo.lock`, the sources of the crates and the licence of the C library of this
-//! machine, so that they are the same for the same commit on the same distribution.
+//! Both follow from `Cargo.lock`, the sources of the crates and the licence of this machine's C
+//! library, so that they are the same for the same commit on the same distribution.
 
 mod parts;
 mod spdx;
