@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use service::telling::TellingRequest;
+use service::telling::{TellingRequest, address};
 
 /// Options of runs that a monitoring system follows.
 #[derive(Args, Clone, Debug)]
@@ -20,7 +20,8 @@ pub struct TellingArgs {
     /// where the URL has /api/push/). curl sends it; it has 10 s, and what it says never makes a
     /// run fail.
     /// Success is exit code 0.
-    #[arg(hide_short_help = true, long, value_name = "URL", help_heading = "Monitoring")]
+    #[arg(hide_short_help = true, long, value_name = "URL", help_heading = "Monitoring",
+          value_parser = address)]
     ping: Option<String>,
 }
 

@@ -34,6 +34,6 @@ pub use retention::{Because, Fate, RetainedSet, fates};
 pub use rotation::{PartState, Readings, RotatedArchive, next_parts};
 pub use units::{UnitSettings, service_unit, timer_unit};
 pub use values::{
-    AbsolutePath, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, Share,
+    AbsolutePath, Address, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, Share,
     TargetPath, is_named_as_drive,
 };

@@ -27,6 +27,14 @@ pub struct TellingRequest {
     pub ping: Option<String>,
 }
 
+/// An address for `ping`, as a job's file has it.
+///
+/// # Errors
+/// Why the text is none.
+pub fn address(text: &str) -> Result<String, String> {
+    jobs::Address::try_from(text.to_owned()).map(|it| it.as_str().to_owned())
+}
+
 /// A run that has begun.
 pub struct Telling {
     metrics: Option<PathBuf>,
@@ -83,7 +91,8 @@ impl Telling {
             metrics::run(&mut metrics, &labels, ended, now);
             // A run that failed does not take away when the last one succeeded.
             metrics.keep(&std::fs::read_to_string(path).unwrap_or_default(), &labels);
-            untold.extend(written(path, &metrics).err().map(|failure| failure.to_text()));
+            let failure = written(path, &metrics).err();
+            untold.extend(failure.map(|it| format!("--metrics: {}", it.message())));
         }
         if let Some(ping) = self.ping {
             let state = if ended.is_success() { State::Success } else { State::Failure };

@@ -26,6 +26,6 @@ pub fn end<T>(
         Err(failure) => Ended { exit_code: failure.code(), ..Ended::default() },
     };
     for line in telling.end(&ended) {
-        to_standard_error(&format!("takeup: {}\n", line.trim_start_matches("takeup: ").trim_end()));
+        to_standard_error(&format!("takeup: {line}\n"));
     }
 }

@@ -105,9 +105,9 @@ fn ends_in_nothing(typed: &Typed) -> bool {
 fn with_word(line: &str, path: &str) -> Option<String> {
     let opens = |before: &str| {
         let is_output = before.ends_with('>') && !before.ends_with("2>");
-        before.is_empty() || before.ends_with([' ', '=', '\'', '"']) || is_output
+        before.is_empty() || before.ends_with([' ', '=', '\'']) || is_output
     };
-    let closes = |behind: &str| behind.is_empty() || behind.starts_with([' ', '|', '\'', '"']);
+    let closes = |behind: &str| behind.is_empty() || behind.starts_with([' ', '|', '\'']);
     // `2> /dev/null` is for messages.
     let is_message = |before: &str| before.trim_end().ends_with("2>");
     let mut places = line.match_indices(path).map(|(at, _)| at).filter(|at| {

@@ -69,6 +69,17 @@ fn a_service_that_is_not_there_changes_nothing() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("the end of the run was not told to --ping"), "{said}");
     assert!(!said.contains("secret"), "{said}");
+    // What is no address is said before anything runs.
+    let output = run(folder.path(), &["backup", "tree", "--to", "y.tar", "--ping", "secret"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("has to begin with http:// or https://"), "{said}");
+    assert!(!folder.path().join("y.tar").exists());
+    let arguments = ["backup", "tree", "--to", "y.tar", "--metrics", "no/such/y.prom"];
+    let output = run(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("takeup: --metrics: cannot open no/such/y.prom"), "{said}");
 }
 
 #[test]
