@@ -25,6 +25,7 @@
 //! - [`mod@bench`]: those of `takeup bench`.
 //! - [`compare`]: those of `takeup compare`.
 //! - [`diagnose`]: those of `takeup diagnose`.
+//! - [`doctor`]: those of `takeup doctor`.
 //! - [`report`]: those of `takeup report`.
 //! - [`telling`]: who is told of a run besides the user.
 
@@ -38,6 +39,7 @@ pub mod capture;
 pub mod catalog;
 pub mod compare;
 pub mod diagnose;
+pub mod doctor;
 pub mod explain;
 pub mod jobs;
 pub mod list;

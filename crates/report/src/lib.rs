@@ -22,6 +22,7 @@
 //! - [`captures`]: what was recorded of a process's calls.
 //! - [`sampled`]: what `/proc` showed of a process.
 //! - [`diagnose`]: what texts of other programs show.
+//! - [`doctor`]: what a bug report needs of a machine.
 //! - [`explain`]: the runs of a pipeline, and its bottleneck.
 //! - [`probe`]: what was found of a tape drive.
 //! - [`layers`]: the layers of storage below a path, as a tree.
@@ -55,6 +56,7 @@ pub mod catalog_ls;
 pub mod comparison;
 pub mod device_tree;
 pub mod diagnose;
+pub mod doctor;
 pub mod experiments;
 pub mod explain;
 pub mod figure;

@@ -22,6 +22,7 @@ use crate::failure::{Failure, without_error_numbers};
 use crate::state;
 use crate::telling::TellingRequest;
 
+pub(crate) use answer::result_name;
 pub use answer::{
     CheckConfigAnswer, ForgottenArchive, JobAnswer, JobStatusAnswer, StatusAnswer, UnitsAnswer,
 };

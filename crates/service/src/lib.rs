@@ -31,6 +31,7 @@
 //! - `scratch`: a folder for a while.
 //! - [`change`]: changes of volume by a command.
 //! - `compression_by_name`: the compression that the name of a target stands for.
+//! - [`mod@doctor`]: what a bug report needs, and what stands in the way of Takeup here.
 //! - `largest_file`: the largest file below a folder, which stands for it.
 //! - `recording`: the record of a run.
 //! - `interrupted`: what a run leaves that the user stops.
@@ -68,6 +69,7 @@ pub mod change;
 pub mod compare;
 mod compression_by_name;
 pub mod diagnose;
+pub mod doctor;
 pub mod dry_run;
 pub mod explain;
 pub mod failure;

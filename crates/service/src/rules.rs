@@ -19,6 +19,7 @@ pub const ROOMS: &[&Room] = &[
     &capture::rules::CAPTURE,
     &watch::rules::TAPE,
     &experiment::judgement::rules::EXPERIMENT,
+    &crate::doctor::rules::DOCTOR,
 ];
 
 /// The rules, room by room.

@@ -14,8 +14,8 @@ pub struct NamedSchema {
     pub schema: Schema,
 }
 
-/// Of what other programs do and print.
-fn programs() -> [NamedSchema; 9] {
+/// Of what other programs do and print, and of this machine.
+fn programs() -> [NamedSchema; 11] {
     [
         request::<crate::capture::CaptureRequest>("capture"),
         answer::<crate::capture::CaptureAnswer>(),
@@ -26,6 +26,8 @@ fn programs() -> [NamedSchema; 9] {
         request::<crate::diagnose::given::DiagnoseGivenRequest>("diagnose given"),
         answer::<crate::diagnose::given::DiagnoseGivenAnswer>(),
         answer::<crate::diagnose::host::DiagnoseHostAnswer>(),
+        request::<crate::doctor::DoctorRequest>("doctor"),
+        answer::<crate::doctor::DoctorAnswer>(),
     ]
 }
 

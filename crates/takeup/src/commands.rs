@@ -8,6 +8,7 @@ mod catalog;
 mod compare;
 mod completions;
 mod diagnose;
+mod doctor;
 mod explain;
 mod jobs;
 mod list;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Backs up, restores and measures at the speed of the machine
+/// Finds out why a backup is slow; backs up, restores and measures at the speed of the machine
 ///
 /// Archives are plain tar: tar, bsdtar, zstd and gzip can read them. Every run reports its
 /// bottleneck, the stage that limited it.
@@ -39,11 +40,10 @@ use clap::{CommandFactory, Parser, Subcommand};
     max_term_width = 100,
     after_help = "\
 Examples:
+  takeup diagnose 'tar czf /mnt/nas/srv.tgz /srv'
   takeup backup /srv --to srv.tar.zst
   takeup verify srv.tar.zst --against /
   takeup restore srv.tar.zst --into /srv/restored
-  takeup explain 'tar cf - /srv | gzip > srv.tar.gz'
-  takeup watch sda
   takeup COMMAND --help
 
 Exit codes of all commands:
@@ -61,6 +61,7 @@ pub struct TakeupArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Diagnose(arguments::diagnose::DiagnoseArgs),
     Backup(arguments::backup::BackupArgs),
     Restore(arguments::restore::RestoreArgs),
     List(arguments::list::ListArgs),
@@ -75,7 +76,6 @@ enum Command {
     Plan(arguments::plan::PlanArgs),
     Probe(arguments::probe::ProbeArgs),
     Watch(arguments::watch::WatchArgs),
-    Diagnose(arguments::diagnose::DiagnoseArgs),
     Explain(arguments::explain::ExplainArgs),
     Capture(arguments::capture::CaptureArgs),
     Sim(arguments::sim::SimArgs),
@@ -83,6 +83,7 @@ enum Command {
     Bench(arguments::bench::BenchArgs),
     Compare(arguments::compare::CompareArgs),
     Report(arguments::report::ReportArgs),
+    Doctor(arguments::doctor::DoctorArgs),
     Rules(rules::RulesArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
@@ -174,6 +175,7 @@ pub fn run(arguments: TakeupArgs) -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Rules(arguments) => rules::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),

@@ -11,8 +11,10 @@
 //! - [`needs`]: the needs of a test.
 //! - [`samples`]: data from a seed, and recorded machines.
 //! - [`stepper`]: a program that is stopped at every system call.
+//! - [`typed_page`]: a page whose commands are typed.
 
 pub mod mounted;
 pub mod needs;
 pub mod samples;
 pub mod stepper;
+pub mod typed_page;

@@ -29,6 +29,20 @@ impl Planned {
     pub fn limit(&self) -> String {
         let plan = self.asked();
         let at = rate(plan.limit_bytes_per_second);
+        let moving = self.setup.source.size_bytes as f64 / plan.limit_bytes_per_second;
+        let rest = plan.seconds - plan.change_seconds - moving;
+        // No rate explains a time that is mostly something else.
+        if plan.change_seconds > plan.seconds / 2.0 {
+            let (change, all) = (duration(plan.change_seconds), duration(plan.seconds));
+            return format!("changing volumes: it takes {change} of {all}");
+        }
+        if rest > plan.seconds / 2.0 {
+            let (rest, all) = (duration(rest), duration(plan.seconds));
+            let moving = duration(moving);
+            return format!(
+                "the start and the end: they take {rest} of {all}, and the bytes {moving} at {at}"
+            );
+        }
         match plan.limit {
             Limit::Source if self.setup.source.files == 0 => format!("the source, at {at}"),
             Limit::Source => format!("the source: with its files it gives {at}"),

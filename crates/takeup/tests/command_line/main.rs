@@ -24,6 +24,7 @@ mod plan;
 mod power;
 mod probe;
 mod progress;
+mod promises;
 mod recorded;
 mod reference;
 mod run_records;

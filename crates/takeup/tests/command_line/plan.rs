@@ -1,6 +1,7 @@
 //! `takeup plan`: its output, document and chart, and its measurement of a path.
 
 use std::fs;
+use std::path::Path;
 
 use crate::{document, run, shown, small_tree};
 
@@ -353,4 +354,17 @@ fn absurd_parameters_are_survived() {
         let code = output.status.code();
         assert!(matches!(code, Some(0 | 1)), "{setting}: {}", shown(&output, directory.path()));
     }
+}
+
+/// 17 MB at 255 MB/s are 67 ms; emptying the drive's buffer takes seconds.
+#[test]
+fn no_rate_is_the_limit_where_the_start_and_the_end_take_the_time() {
+    let small = ["plan", "--drive", "lto6", "--source-rate", "255MB", "--size", "17MB"];
+    let output = run(Path::new("/"), &small);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("limit: the start and the end: they take "), "{text}");
+    let large = ["plan", "--drive", "lto6", "--source-rate", "100MB", "--size", "17GB"];
+    let output = run(Path::new("/"), &large);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("limit: the source, at 100 MB/s"), "{text}");
 }

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::{document, run};
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
+    "diagnose",
     "backup",
     "restore",
     "list",
@@ -23,7 +24,6 @@ const COMMANDS: [&str; 24] = [
     "plan",
     "probe",
     "watch",
-    "diagnose",
     "explain",
     "capture",
     "sim",
@@ -31,6 +31,7 @@ const COMMANDS: [&str; 24] = [
     "bench",
     "compare",
     "report",
+    "doctor",
     "rules",
     "completions",
 ];

@@ -17,6 +17,7 @@ mod hostile_text;
 mod kills;
 mod memory;
 mod named_files;
+mod old_kernels;
 mod panics;
 mod places;
 mod planted;

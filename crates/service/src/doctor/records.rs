@@ -1,0 +1,198 @@
+//! What Takeup remembers: settings that it has changed, jobs, and their last runs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jobs::{Entry, Event, Journaled};
+use rustix::fs::Access;
+
+use super::{Names, RecordsAnswer, RunRecordAnswer, SettingsAnswer};
+use crate::failure::{Failure, with_causes};
+use crate::jobs::result_name;
+use crate::state;
+use crate::tune::show::{TuneShown, show};
+
+/// More runs are not in the answer.
+const RUNS_MAX: usize = 20;
+/// Stands for a message that may name files.
+pub(super) const MESSAGE_LEFT_OUT: &str = "the message is left out";
+
+/// The settings that Takeup has changed.
+pub(super) fn settings(names: Names) -> SettingsAnswer {
+    match show() {
+        Ok(shown) => changed(&shown),
+        Err(failure) => {
+            SettingsAnswer { unreadable: Some(message(&failure, names)), ..Default::default() }
+        }
+    }
+}
+
+fn message(failure: &Failure, names: Names) -> String {
+    match names {
+        Names::Shown => failure.message().to_owned(),
+        Names::LeftOut => MESSAGE_LEFT_OUT.to_owned(),
+    }
+}
+
+fn changed(shown: &TuneShown) -> SettingsAnswer {
+    let all = shown.changes.iter().flat_map(|change| &change.now);
+    let set: Vec<_> = all.filter(|now| now.changed.set.is_some()).collect();
+    let line = |now: &&storage::settings::changes::Now| {
+        let (device, kind) = (&now.changed.device.name, now.changed.kind.file_name());
+        let to = now.changed.set.as_deref().unwrap_or_default();
+        let value = now.value.as_deref().unwrap_or("not readable");
+        format!("{device} {kind}: {} before, set to {to}, now {value}", now.changed.before)
+    };
+    let pending = shown.pending.as_ref().filter(|pending| !pending.runs);
+    SettingsAnswer {
+        changed: set.iter().map(line).collect(),
+        lost: set.iter().filter(|now| !now.holds()).count() as u64,
+        left: pending.map(|pending| pending.what.clone()),
+        unreadable: None,
+    }
+}
+
+/// Jobs, their last runs, and the state of Takeup.
+pub(super) fn records(names: Names) -> RecordsAnswer {
+    let mut answer = RecordsAnswer::default();
+    if state::jobs().is_some_and(|path| path.exists()) {
+        match crate::jobs::read_config(None) {
+            Ok((config, _)) => answer.jobs = Some(config.jobs.len() as u64),
+            Err(failure) => answer.jobs_unreadable = Some(message(&failure, names)),
+        }
+    }
+    let catalogue = state::catalogue();
+    answer.catalogue_bytes =
+        catalogue.as_deref().and_then(|path| path.metadata().ok()).map(|found| found.len());
+    answer.state_refused = match catalogue.as_deref().and_then(Path::parent) {
+        Some(folder) => refused(folder),
+        None => Some("there is no folder for it".to_owned()),
+    };
+    let journal = crate::journal::journal().ok().and_then(|journal| journal.read().ok());
+    if let Some((entries, unreadable)) = journal {
+        answer.runs = runs(&entries, names);
+        answer.unreadable_lines = unreadable;
+    }
+    answer
+}
+
+/// Why nothing can be written into a folder, or into the nearest one above it that is there.
+fn refused(folder: &Path) -> Option<String> {
+    let there = folder.ancestors().find(|folder| folder.exists())?;
+    let error = rustix::fs::access(there, Access::WRITE_OK).err()?;
+    Some(crate::failure::without_error_numbers(&with_causes(&std::io::Error::from(error))))
+}
+
+/// The last runs. Without names a job has the number in which it first appears.
+fn runs(entries: &[Entry], names: Names) -> Vec<RunRecordAnswer> {
+    let mut numbers: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut runs = Vec::new();
+    for entry in entries {
+        let Event::Run(run) = &entry.event else { continue };
+        let next = numbers.len() + 1;
+        let number = *numbers.entry((&entry.job, &entry.to)).or_insert(next);
+        let job = match names {
+            Names::Shown => entry.job.clone(),
+            Names::LeftOut => format!("job {number}"),
+        };
+        runs.push(record(entry, run, job, names));
+    }
+    runs.split_off(runs.len().saturating_sub(RUNS_MAX))
+}
+
+fn record(entry: &Entry, run: &Journaled, job: String, names: Names) -> RunRecordAnswer {
+    let limit = run.limit.as_deref();
+    RunRecordAnswer {
+        ended: entry.at.strftime("%F %T").to_string(),
+        job,
+        result: result_name(run.result).to_owned(),
+        level: run.level,
+        files: run.files,
+        bytes: run.bytes,
+        seconds: run.seconds,
+        warnings: run.warnings,
+        limit: limit.map(|limit| match names {
+            Names::Shown => limit.to_owned(),
+            Names::LeftOut => without_paths(limit),
+        }),
+        error: run.error.as_deref().map(|error| match names {
+            Names::Shown => error.to_owned(),
+            Names::LeftOut => MESSAGE_LEFT_OUT.to_owned(),
+        }),
+    }
+}
+
+/// Words of a sentence that are paths, but for those of devices, become `PATH`.
+fn without_paths(text: &str) -> String {
+    let word = |word: &str| {
+        let bare = word.trim_start_matches(['"', '\'', '(']);
+        let is_path = bare.contains('/') && bare.bytes().any(|byte| byte.is_ascii_alphabetic());
+        let is_rate = bare.starts_with("MB/s") || bare.starts_with("GB/s");
+        let is_device = bare.starts_with("/dev/nst") || bare.starts_with("/dev/st");
+        if is_path && !is_rate && !is_device { "PATH".to_owned() } else { word.to_owned() }
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+    use jobs::RunResult;
+
+    fn entry(job: &str, to: &str, second: i64) -> Entry {
+        let run = Journaled {
+            result: RunResult::Failed,
+            set: Some("secret-set".into()),
+            archive: Some("secret-archive".into()),
+            level: Some(0),
+            files: 3,
+            bytes: 1000,
+            seconds: 2.0,
+            warnings: 1,
+            limit: Some("reading /srv/secret at 40.0 MB/s".into()),
+            error: Some("cannot read /srv/secret".into()),
+            notes: vec!["/srv/secret/note".into()],
+        };
+        let at = Timestamp::from_second(second).unwrap();
+        Entry { at, job: job.into(), to: to.into(), event: Event::Run(Box::new(run)) }
+    }
+
+    #[test]
+    fn no_name_is_in_a_record_unless_asked_for() {
+        let entries = [
+            entry("secret-job", "/secret/a", 0),
+            entry("other-secret", "/secret/a", 60),
+            entry("secret-job", "/secret/a", 120),
+        ];
+        let found = runs(&entries, Names::LeftOut);
+        let text = serde_json::to_string(&found).unwrap();
+        assert!(!text.contains("secret"), "{text}");
+        let jobs: Vec<&str> = found.iter().map(|run| run.job.as_str()).collect();
+        assert_eq!(jobs, ["job 1", "job 2", "job 1"]);
+        assert_eq!(found[1].ended, "1970-01-01 00:01:00");
+        assert_eq!(found[0].limit.as_deref(), Some("reading PATH at 40.0 MB/s"));
+        let shown = runs(&entries, Names::Shown);
+        assert_eq!(shown[0].job, "secret-job");
+        assert_eq!(shown[0].error.as_deref(), Some("cannot read /srv/secret"));
+    }
+
+    #[test]
+    fn only_the_last_runs() {
+        let entries: Vec<Entry> = (0..50).map(|at| entry("a", "/b", at)).collect();
+        let found = runs(&entries, Names::LeftOut);
+        assert_eq!(found.len(), RUNS_MAX);
+        assert_eq!(found[RUNS_MAX - 1].ended, "1970-01-01 00:00:49");
+    }
+
+    #[test]
+    fn paths_in_a_sentence() {
+        let check =
+            |text: &str, expected: &str| assert_eq!(without_paths(text), expected, "{text}");
+        check("the drive /dev/nst0 at 40.0 MB/s", "the drive /dev/nst0 at 40.0 MB/s");
+        check("reading (/srv/x)", "reading PATH");
+        check("srv/x is slow", "PATH is slow");
+        check("/dev/mapper/vault-anna is slow", "PATH is slow");
+        check("the processor (zstd)", "the processor (zstd)");
+    }
+}
