@@ -10,11 +10,13 @@ CARGO_TARGET_DIR ?= target
 
 program = $(CARGO_TARGET_DIR)/release/takeup
 
-.PHONY: help build package demo test test-long install clean-demo
+.PHONY: help build package site release demo test test-long install clean-demo
 
 help:
 	@echo 'make build       the release binary, $(program)'
 	@echo 'make package     a static binary, .tar.gz, .deb and .rpm of it, in $(CARGO_TARGET_DIR)/package'
+	@echo 'make site        the documents as a site, in $(CARGO_TARGET_DIR)/site/html'
+	@echo 'make release     tests, packages, site and tag of VERSION=...; nothing is sent'
 	@echo 'make demo        back up $(SOURCE), verify it, restore it, compare (SOURCE=DIR, KEEP=1)'
 	@echo 'make test        everything that CI runs; installs missing Debian packages when root'
 	@echo 'make test-long   the long campaigns: kill -9, fuzzing, a million files, all peers, the replay, Ceph and ZFS'
@@ -26,6 +28,12 @@ build:
 
 package:
 	@scripts/package
+
+site:
+	@scripts/site
+
+release:
+	@scripts/release '$(VERSION)'
 
 demo:
 	@SOURCE='$(SOURCE)' scripts/demo

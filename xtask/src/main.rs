@@ -12,6 +12,7 @@ mod lab;
 mod mutants;
 mod notices;
 mod replay;
+mod site;
 mod statistics;
 mod tidy;
 mod trial;
@@ -45,6 +46,8 @@ enum Chore {
     Trial(trial::TrialArguments),
     /// Write the licences and the list of parts that a binary is shipped with
     Notices(notices::NoticesArguments),
+    /// Build the documents as a site, and check its links
+    Site(site::SiteArguments),
     /// Serve a tape drive over iSCSI, in the lab's guest
     #[command(hide = true)]
     LabDrive(lab::DriveArguments),
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Trial(arguments) => trial::run(&arguments),
         Chore::Notices(arguments) => notices::run(&arguments),
+        Chore::Site(arguments) => site::run(&arguments),
         Chore::LabDrive(arguments) => lab::serve_drive(&arguments),
         Chore::Stage(arguments) => peers::run_stage(&arguments),
         Chore::Produce(arguments) => peers::produce(&arguments),

@@ -4,7 +4,9 @@
 //! Commands and what they print stand four spaces in. A command begins with `$ ` and goes on in
 //! lines that begin with `> `; `...` stands for any lines, and at
 //! the end of a line for the rest of it. A command that ends with ` &` goes on in
-//! the background, and what it prints is waited for. Where `TAKEUP_UPDATE` is set, the page gets
+//! the background, and what it prints is waited for. What stands below the comment
+//! `<!-- typed: first N lines -->` is so on any machine in its first lines alone: the rest depends
+//! on the disks there, and on what else they do. Where `TAKEUP_UPDATE` is set, the page gets
 //! what was printed in the place of what is not so any more.
 
 use std::fs::{self, File};
@@ -21,6 +23,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(70);
 /// Stands for any lines.
 const ANY_LINES: &str = "...";
+/// What is around the number of lines that are compared.
+const FIRST_LINES: (&str, &str) = ("<!-- typed: first ", " lines -->");
 
 /// The reader of a page.
 #[derive(Debug)]
@@ -41,6 +45,15 @@ struct Step {
     command: String,
     printed: Vec<String>,
     printed_at: Range<usize>,
+    /// How many lines are compared.
+    compared: usize,
+}
+
+impl Step {
+    fn is_printed(&self, printed: &[String]) -> bool {
+        let first = |lines: &[String]| lines[..lines.len().min(self.compared)].to_vec();
+        matches(&first(&self.printed), &first(printed))
+    }
 }
 
 impl Reader {
@@ -58,7 +71,7 @@ impl Reader {
         for step in &steps {
             std::thread::sleep(TICK);
             let printed = self.type_in(step);
-            if !matches(&step.printed, &printed) {
+            if !step.is_printed(&printed) {
                 let shown = printed.join("\n");
                 assert!(
                     std::env::var_os("TAKEUP_UPDATE").is_some(),
@@ -96,7 +109,7 @@ impl Reader {
         assert!(status.success(), "{}: {}", step.command, look().join("\n"));
         let begun = Instant::now();
         while step.command.ends_with(" &")
-            && !matches(&step.printed, &look())
+            && !step.is_printed(&look())
             && begun.elapsed() < PRINTS_WITHIN
         {
             std::thread::sleep(LOOK_EVERY);
@@ -125,7 +138,12 @@ fn range_of(lines: &[&str], section: Option<&str>) -> Range<usize> {
 fn steps(lines: &[&str], within: Range<usize>) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut is_going_on = false;
+    let mut compared = usize::MAX;
     for at in within {
+        let marked = lines[at].strip_prefix(FIRST_LINES.0);
+        if let Some(number) = marked.and_then(|rest| rest.strip_suffix(FIRST_LINES.1)) {
+            compared = number.parse().expect("a number of lines");
+        }
         let Some(line) = lines[at].strip_prefix("    ") else {
             // An empty line is printed where what is printed goes on behind it.
             let next = lines.get(at + 1).and_then(|line| line.strip_prefix("    "));
@@ -139,7 +157,9 @@ fn steps(lines: &[&str], within: Range<usize>) -> Vec<Step> {
         };
         if let Some(command) = line.strip_prefix("$ ") {
             let printed_at = at + 1..at + 1;
-            steps.push(Step { command: command.to_owned(), printed: Vec::new(), printed_at });
+            let command = command.to_owned();
+            steps.push(Step { command, printed: Vec::new(), printed_at, compared });
+            compared = usize::MAX;
             is_going_on = true;
         } else if is_going_on && let Some(step) = steps.last_mut() {
             match line.strip_prefix("> ").or((line == ">").then_some("")) {
@@ -278,6 +298,17 @@ words
         let home = tempfile::tempdir().unwrap();
         let page = page(home.path(), "    $ echo other\n    this\n");
         reader(home.path()).follow(&page, None);
+    }
+
+    #[test]
+    fn only_the_first_lines_are_compared_where_the_page_says_so() {
+        let home = tempfile::tempdir().unwrap();
+        let text = "<!-- typed: first 1 lines -->\n    $ seq 3 | tr 3 x\n    1\n    2\n    y\n";
+        reader(home.path()).follow(&page(home.path(), text), None);
+        let marked = steps(&text.lines().collect::<Vec<_>>(), 0..5);
+        let of = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        assert!(marked[0].is_printed(&of("7\nz")));
+        assert!(!marked[0].is_printed(&of("z\n2")));
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub fn run(arguments: &TidyArguments) -> anyhow::Result<ExitCode> {
     let root = own.parent().unwrap_or(own);
     let mut findings = check_files(root)?;
     findings.extend(check_changelog(root));
+    findings.extend(check_contents(root)?);
     findings.extend(check_dependencies(root)?);
     findings.extend(licences::check(root)?);
     let list = fs::read_to_string(root.join(ALLOW_LIST)).unwrap_or_default();
@@ -134,6 +135,21 @@ fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 fn starts_like_script(path: &Path) -> bool {
     fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"#!") && bytes.len() < 1 << 20)
+}
+
+/// Pages of `docs/` that the contents of the site do not have.
+fn check_contents(root: &Path) -> anyhow::Result<Vec<Finding>> {
+    let known = crate::site::pages(&fs::read_to_string(root.join(crate::site::SUMMARY))?);
+    let mut findings = Vec::new();
+    for path in files(&root.join("docs"))? {
+        let Ok(name) = path.strip_prefix(root) else { continue };
+        let is_page = name.extension().is_some_and(|ending| ending == "md");
+        if is_page && name != Path::new(crate::site::SUMMARY) && !known.contains(name) {
+            let message = format!("{} does not have it", crate::site::SUMMARY);
+            findings.push(Finding::new("contents", &name.to_string_lossy(), 1, &message));
+        }
+    }
+    Ok(findings)
 }
 
 fn check_changelog(root: &Path) -> Option<Finding> {
