@@ -243,10 +243,12 @@ mod tests {
         fs::write(folder.path().join("crates/x/lib.rs"), "").unwrap();
         fs::write(folder.path().join("other.md"), "").unwrap();
         let pages: BTreeSet<PathBuf> = ["docs/a.md", "docs/R/README.md"].map(PathBuf::from).into();
-        let text = "[a](a.md#b), [x](../crates/x/lib.rs), [folder](../crates), [o](../other.md), [r](R/README.md#x)\n\
+        let text = "[a](a.md#b), [x](../crates/x/lib.rs), [folder](../crates), [o](../other.md)\n\
+                    [r](R/README.md#x)\n\
                     ```\n[code](../crates)\n```\n";
         let (found, files) = on_the_site(text, Path::new("docs/a.md"), &pages, folder.path());
-        let expected = "[a](a.md#b), [x](../crates/x/lib.rs), folder, o, [r](R/index.md#x)\n\
+        let expected = "[a](a.md#b), [x](../crates/x/lib.rs), folder, o\n\
+                        [r](R/index.md#x)\n\
                         ```\n[code](../crates)\n```\n";
         assert_eq!(found, expected);
         assert_eq!(files, [PathBuf::from("crates/x/lib.rs")].into());
