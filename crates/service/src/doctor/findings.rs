@@ -96,10 +96,12 @@ fn io_uring(answer: &DoctorAnswer) -> Option<Finding> {
     let what = format!("io_uring cannot be used: {why}");
     let told = Finding::new(&rules::IO_URING_REFUSED, Certainty::Told, what)
         .because(facility.without.clone());
-    let action = if answer.system.container {
+    let action = if why.contains("not implemented") {
+        "Linux has it from 5.1 on: nothing to do on an older kernel, or where one is emulated"
+    } else if answer.system.container {
         "allow io_uring in the container's seccomp profile, if its administrator agrees"
     } else {
-        "sysctl kernel.io_uring_disabled shows whether it is switched off; Linux 5.1 brought it"
+        "sysctl kernel.io_uring_disabled shows whether it is switched off"
     };
     Some(told.with_action(action))
 }
