@@ -232,7 +232,10 @@ fn shape(line: &str) -> String {
             // Names of archives and times keep what is no number.
             let digits = |letter: char| letter.is_ascii_hexdigit() || ".:,();".contains(letter);
             let kept: String = word.chars().filter(|letter| !digits(*letter)).collect();
-            words.push(format!("#{kept}"));
+            // A space stands in numbers from a thousand on.
+            if !kept.is_empty() || words.last().is_none_or(|last| last != "#") {
+                words.push(format!("#{kept}"));
+            }
         } else {
             words.push(word.to_owned());
         }
@@ -342,6 +345,7 @@ words
         check("", "", true);
         check("read 43.3 MB/s (41 MB/s to 45 MB/s)", "read 143 MB/s (141 kB/s to 1.45 GB/s)", true);
         check("read 3 files", "wrote 3 files", false);
+        check("read 946 files", "read 1 021 files", true);
         check("read 3 files...", "read 3 files and more", true);
         check("read 3 files...", "read no files", false);
     }

@@ -6,7 +6,6 @@ mod catalogue;
 #[path = "../sim/drive.rs"]
 #[allow(dead_code, clippy::print_stderr, reason = "shared with the tests of the drive")]
 mod drive;
-mod first_backup;
 mod folder;
 mod forget;
 mod hooks;

@@ -15,7 +15,6 @@ mod drive;
 mod early;
 mod failures;
 mod findings;
-mod first_hour;
 mod forecast;
 mod limits;
 #[path = "../command_line/made_record.rs"]

@@ -1,0 +1,8 @@
+//! Pages of the documents are true: what they have a reader type is typed, and prints what they say.
+//!
+//! A binary of its own, since a reader empties the page cache and keeps disks busy: tests run
+//! beside it would find other limits.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod first_backup;
+mod first_hour;
