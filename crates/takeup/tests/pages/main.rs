@@ -1,4 +1,4 @@
-//! Pages of the documents are true: what they have a reader type is typed, and prints what they say.
+//! Pages of the documents are true: what a reader is to type is typed, and prints what they say.
 //!
 //! A binary of its own, since a reader empties the page cache and keeps disks busy: tests run
 //! beside it would find other limits.
