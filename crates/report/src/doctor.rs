@@ -104,7 +104,7 @@ fn facility(facility: &FacilityAnswer) -> String {
 fn helper(helper: &HelperAnswer) -> String {
     match &helper.version {
         Some(version) if version.contains(&helper.name) => version.clone(),
-        Some(version) => format!("{} {version}", helper.name),
+        Some(version) => format!("{}: {version}", helper.name),
         None => format!("{}: not here; for {}", helper.name, helper.used_for),
     }
 }

@@ -49,7 +49,7 @@ pub fn doctor(request: DoctorRequest) -> DoctorAnswer {
         architecture: std::env::consts::ARCH.to_owned(),
         linked: if cfg!(target_feature = "crt-static") { "static" } else { "dynamic" }.to_owned(),
         optimized: !cfg!(debug_assertions),
-        system: system::system(&machine),
+        system: system::system(&machine, request.names),
         kernel: kernel::facilities(),
         programs: programs::programs(&machine),
         tape_drives: devices::tape_drives(&machine),

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// What a background command prints has to come within this time.
 const PRINTS_WITHIN: Duration = Duration::from_secs(60);
+/// A command that is not in the background has to end within this time.
+const ENDS_WITHIN: &str = "600s";
 /// How often it is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Nobody types faster than the clock of a file system moves on.
@@ -92,8 +94,8 @@ impl Reader {
     fn type_in(&self, step: &Step) -> Vec<String> {
         let printed = tempfile::NamedTempFile::new().expect("a file for what is printed");
         let output = |file: &File| Stdio::from(file.try_clone().expect("a second handle"));
-        let status = Command::new("/bin/bash")
-            .args(["-c", &step.command])
+        let status = Command::new("/usr/bin/timeout")
+            .args(["--foreground", ENDS_WITHIN, "/bin/bash", "-c", &step.command])
             .env_clear()
             .env("PATH", &self.path)
             .env("HOME", &self.home)

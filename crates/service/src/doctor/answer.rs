@@ -144,6 +144,10 @@ pub struct RecordsAnswer {
     pub state_refused: Option<String>,
     /// The last runs of jobs, the oldest first.
     pub runs: Vec<RunRecordAnswer>,
+    /// The last run of each job, where it failed; of jobs that the file has, where there is one.
+    pub failed: Vec<RunRecordAnswer>,
+    /// Why the journal cannot be read; without the message where names are left out.
+    pub journal_unreadable: Option<String>,
     /// Lines of the journal that cannot be read.
     pub unreadable_lines: u64,
 }

@@ -48,7 +48,7 @@ pub(super) fn block_devices(machine: &Machine) -> Vec<BlockDeviceAnswer> {
     let folders = machine.entries(&machine.at("/sys/block"));
     let device = |folder: &std::path::PathBuf| {
         let name = folder.file_name()?.to_str()?.to_owned();
-        let left_out = ["loop", "ram", "zram", "dm-"];
+        let left_out = ["loop", "ram", "zram", "dm-", "md_"];
         if left_out.iter().any(|prefix| name.starts_with(prefix)) {
             return None;
         }
@@ -56,7 +56,10 @@ pub(super) fn block_devices(machine: &Machine) -> Vec<BlockDeviceAnswer> {
         let number = |file: &str| word(file)?.parse::<u64>().ok();
         let model = machine.text(&folder.join("device/model")).map(|text| text.trim().to_owned());
         Some(BlockDeviceAnswer {
-            model: model.filter(|model| !model.is_empty()),
+            // A target in software calls its units what its administrator calls them.
+            model: model.filter(|model| {
+                !model.is_empty() && word("device/vendor").as_deref() != Some("LIO-ORG")
+            }),
             // In sectors of 512 bytes, whatever the sectors of the device are.
             bytes: number("size").map(|sectors| sectors.saturating_mul(512)),
             rotational: number("queue/rotational").map(|rotational| rotational != 0),
@@ -80,9 +83,12 @@ pub(super) fn file_systems(machine: &Machine, names: Names) -> Vec<FileSystemAns
         if IN_THE_KERNEL.contains(&mount.kind.as_str()) {
             continue;
         }
-        let kind = mount.kind.clone();
-        let found = kinds.entry(kind).or_insert_with(|| FileSystemAnswer {
-            kind: mount.kind.clone(),
+        // Behind `fuse.` is any word, such as the name of a file.
+        let is_named =
+            mount.kind.starts_with("fuse.") && !KNOWN_FUSE.contains(&mount.kind.as_str());
+        let kind = if is_named && names == Names::LeftOut { "fuse" } else { mount.kind.as_str() };
+        let found = kinds.entry(kind.to_owned()).or_insert_with(|| FileSystemAnswer {
+            kind: kind.to_owned(),
             count: 0,
             mounted_at: Vec::new(),
         });
@@ -93,6 +99,17 @@ pub(super) fn file_systems(machine: &Machine, names: Names) -> Vec<FileSystemAns
     }
     kinds.into_values().collect()
 }
+
+const KNOWN_FUSE: [&str; 8] = [
+    "fuse.sshfs",
+    "fuse.rclone",
+    "fuse.s3fs",
+    "fuse.glusterfs",
+    "fuse.mergerfs",
+    "fuse.ceph-fuse",
+    "fuse.takeup",
+    "fuse.lxcfs",
+];
 
 const IN_THE_KERNEL: [&str; 17] = [
     "proc",
@@ -175,11 +192,13 @@ mod tests {
 21 1 8:1 / / rw - ext4 /dev/sda1 rw
 22 21 8:2 / /home/anna rw - ext4 /dev/sda2 rw
 23 21 0:5 / /proc rw - proc proc rw
+24 21 0:6 / /tmp/x rw - fuse.anna.AppImage x rw
 ";
         let (_folder, machine) = machine(&[("proc/self/mountinfo", mounts)]);
         let of = |names| {
             let found = file_systems(&machine, names);
-            assert_eq!(found.len(), 1);
+            assert_eq!(found.len(), 2);
+            assert_eq!(found[1].kind == "fuse", names == Names::LeftOut, "{found:?}");
             (found[0].count, found[0].mounted_at.join(" "))
         };
         assert_eq!(of(Names::LeftOut), (2, String::new()));

@@ -2,9 +2,8 @@
 
 use base::finding::{Certainty, Finding, Rule, Severity, Unit};
 use base::format::counted;
-use std::collections::BTreeMap;
 
-use super::{DoctorAnswer, RunRecordAnswer, kernel, rules};
+use super::{DoctorAnswer, kernel, rules};
 
 /// All of them, the worst first.
 pub(super) fn findings(answer: &DoctorAnswer) -> Vec<Finding> {
@@ -14,7 +13,11 @@ pub(super) fn findings(answer: &DoctorAnswer) -> Vec<Finding> {
         let why = drive.refused.as_deref()?;
         let what = format!("you may not use /dev/{}: {why}", drive.name);
         let told = warning(&rules::DRIVE_REFUSED, what);
-        Some(told.with_action("sudo usermod -aG tape \"$USER\", then log in again"))
+        Some(told.with_action(if why.contains("no such file") {
+            "make the node, or pass the device into the container"
+        } else {
+            "sudo usermod -aG tape \"$USER\", then log in again (`ls -l` of it shows the group)"
+        }))
     }));
     found.extend(jobs(answer));
     found.extend(settings(answer));
@@ -47,11 +50,11 @@ fn jobs(answer: &DoctorAnswer) -> Vec<Finding> {
         let what = format!("the file with the jobs cannot be used: {why}");
         found.push(warning(&rules::JOBS_UNREADABLE, what).with_command("takeup check-config"));
     }
-    let mut last: BTreeMap<&str, &RunRecordAnswer> = BTreeMap::new();
-    for run in &answer.records.runs {
-        last.insert(&run.job, run);
+    if let Some(why) = &answer.records.journal_unreadable {
+        let what = format!("the journal of jobs cannot be read: {why}");
+        found.push(warning(&rules::JOURNAL_DAMAGED, what));
     }
-    for run in last.values().filter(|run| run.result == "failed") {
+    for run in &answer.records.failed {
         let error = run.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
         let what = format!("the last run of {} failed at {} UTC{error}", run.job, run.ended);
         found.push(warning(&rules::LAST_RUN_FAILED, what).with_command("takeup status"));
@@ -108,7 +111,7 @@ fn io_uring(answer: &DoctorAnswer) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DoctorRequest, doctor};
+    use super::super::{DoctorRequest, RunRecordAnswer, doctor};
     use super::*;
 
     fn sound() -> DoctorAnswer {
@@ -154,7 +157,7 @@ mod tests {
             limit: None,
             error: None,
         };
-        answer.records.runs = vec![run];
+        answer.records.failed = vec![run];
         answer.tape_drives = vec![super::super::TapeDeviceAnswer {
             name: "nst0".into(),
             vendor: None,
@@ -169,25 +172,5 @@ mod tests {
         assert_eq!(found, all);
         let severities: Vec<_> = findings(&answer).iter().map(|it| it.severity).collect();
         assert!(severities.windows(2).all(|two| two[0] >= two[1]), "{severities:?}");
-    }
-
-    /// A later run that went well is what counts.
-    #[test]
-    fn only_the_last_run_of_a_job_counts() {
-        let mut answer = sound();
-        let run = |result: &str| RunRecordAnswer {
-            ended: String::new(),
-            job: "job 1".into(),
-            result: result.into(),
-            level: None,
-            files: 0,
-            bytes: 0,
-            seconds: 0.0,
-            warnings: 0,
-            limit: None,
-            error: None,
-        };
-        answer.records.runs = vec![run("failed"), run("done")];
-        assert_eq!(ids(&answer), Vec::<String>::new());
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn facilities() -> Vec<FacilityAnswer> {
         ),
         facility("statx", statx(), "file systems are asked by older calls"),
         facility(
-            "O_TMPFILE",
+            "O_TMPFILE in the folder for temporary files",
             unnamed_file(),
             "files that are not complete have a name for a while, and a crash can leave them",
         ),

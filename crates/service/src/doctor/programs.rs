@@ -5,9 +5,10 @@ use machine::Machine;
 use super::HelperAnswer;
 
 /// Name, the option that prints the version, what it is used for.
-const HELPERS: [(&str, &str, &str); 6] = [
+const HELPERS: [(&str, &str, &str); 7] = [
     ("fio", "--version", "takeup bench disk, takeup tune queue"),
     ("smartctl", "--version", "the health of disks in takeup probe"),
+    ("fusermount3", "--version", "takeup sim, of users other than root"),
     ("losetup", "--version", "takeup sim disk --loop"),
     ("udevadm", "--version", "takeup tune persist"),
     ("systemctl", "--version", "jobs by timers (takeup units)"),

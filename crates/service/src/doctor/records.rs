@@ -1,6 +1,6 @@
 //! What Takeup remembers: settings that it has changed, jobs, and their last runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jobs::{Entry, Event, Journaled};
@@ -15,7 +15,7 @@ use crate::tune::show::{TuneShown, show};
 /// More runs are not in the answer.
 const RUNS_MAX: usize = 20;
 /// Stands for a message that may name files.
-pub(super) const MESSAGE_LEFT_OUT: &str = "the message is left out";
+pub(super) const MESSAGE_LEFT_OUT: &str = "the message is left out (--with-names shows it)";
 
 /// The settings that Takeup has changed.
 pub(super) fn settings(names: Names) -> SettingsAnswer {
@@ -55,9 +55,13 @@ fn changed(shown: &TuneShown) -> SettingsAnswer {
 /// Jobs, their last runs, and the state of Takeup.
 pub(super) fn records(names: Names) -> RecordsAnswer {
     let mut answer = RecordsAnswer::default();
+    let mut known: Option<BTreeSet<String>> = None;
     if state::jobs().is_some_and(|path| path.exists()) {
         match crate::jobs::read_config(None) {
-            Ok((config, _)) => answer.jobs = Some(config.jobs.len() as u64),
+            Ok((config, _)) => {
+                answer.jobs = Some(config.jobs.len() as u64);
+                known = Some(config.jobs.keys().map(ToString::to_string).collect());
+            }
             Err(failure) => answer.jobs_unreadable = Some(message(&failure, names)),
         }
     }
@@ -65,13 +69,20 @@ pub(super) fn records(names: Names) -> RecordsAnswer {
     answer.catalogue_bytes =
         catalogue.as_deref().and_then(|path| path.metadata().ok()).map(|found| found.len());
     answer.state_refused = match catalogue.as_deref().and_then(Path::parent) {
-        Some(folder) => refused(folder),
+        Some(folder) => refused(folder).or_else(|| catalogue.as_deref().and_then(refused)),
         None => Some("there is no folder for it".to_owned()),
     };
-    let journal = crate::journal::journal().ok().and_then(|journal| journal.read().ok());
-    if let Some((entries, unreadable)) = journal {
-        answer.runs = runs(&entries, names);
-        answer.unreadable_lines = unreadable;
+    let journal = crate::journal::journal();
+    let read = |journal: jobs::Journal| journal.read().map_err(|error| Failure::new(&error, None));
+    match journal.and_then(read) {
+        Ok((entries, unreadable)) => {
+            let runs = runs(&entries, names);
+            answer.failed = failed(&runs, known.as_ref());
+            let runs = runs.into_iter().map(|(_, run)| run).collect::<Vec<_>>();
+            answer.runs = runs[runs.len().saturating_sub(RUNS_MAX)..].to_vec();
+            answer.unreadable_lines = unreadable;
+        }
+        Err(failure) => answer.journal_unreadable = Some(message(&failure, names)),
     }
     answer
 }
@@ -83,21 +94,36 @@ fn refused(folder: &Path) -> Option<String> {
     Some(crate::failure::without_error_numbers(&with_causes(&std::io::Error::from(error))))
 }
 
-/// The last runs. Without names a job has the number in which it first appears.
-fn runs(entries: &[Entry], names: Names) -> Vec<RunRecordAnswer> {
-    let mut numbers: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+/// The last run of each job, where it failed. A job that the file no longer has is left out.
+fn failed(
+    runs: &[(&str, RunRecordAnswer)],
+    known: Option<&BTreeSet<String>>,
+) -> Vec<RunRecordAnswer> {
+    let mut last: BTreeMap<&str, &RunRecordAnswer> = BTreeMap::new();
+    for (name, run) in runs {
+        last.insert(name, run);
+    }
+    let is_known = |name: &str| known.is_none_or(|known| known.contains(name));
+    let failed = last.into_iter().filter(|(name, run)| is_known(name) && run.result == "failed");
+    failed.map(|(_, run)| run.clone()).collect()
+}
+
+/// All runs with the names of their jobs. In the answer a job without its name has the number in
+/// which it first appears.
+fn runs(entries: &[Entry], names: Names) -> Vec<(&str, RunRecordAnswer)> {
+    let mut numbers: BTreeMap<&str, usize> = BTreeMap::new();
     let mut runs = Vec::new();
     for entry in entries {
         let Event::Run(run) = &entry.event else { continue };
         let next = numbers.len() + 1;
-        let number = *numbers.entry((&entry.job, &entry.to)).or_insert(next);
+        let number = *numbers.entry(&entry.job).or_insert(next);
         let job = match names {
             Names::Shown => entry.job.clone(),
             Names::LeftOut => format!("job {number}"),
         };
-        runs.push(record(entry, run, job, names));
+        runs.push((entry.job.as_str(), record(entry, run, job, names)));
     }
-    runs.split_off(runs.len().saturating_sub(RUNS_MAX))
+    runs
 }
 
 fn record(entry: &Entry, run: &Journaled, job: String, names: Names) -> RunRecordAnswer {
@@ -165,24 +191,31 @@ mod tests {
             entry("other-secret", "/secret/a", 60),
             entry("secret-job", "/secret/a", 120),
         ];
-        let found = runs(&entries, Names::LeftOut);
+        let shown = |names| runs(&entries, names).into_iter().map(|it| it.1).collect::<Vec<_>>();
+        let found = shown(Names::LeftOut);
         let text = serde_json::to_string(&found).unwrap();
         assert!(!text.contains("secret"), "{text}");
         let jobs: Vec<&str> = found.iter().map(|run| run.job.as_str()).collect();
         assert_eq!(jobs, ["job 1", "job 2", "job 1"]);
         assert_eq!(found[1].ended, "1970-01-01 00:01:00");
         assert_eq!(found[0].limit.as_deref(), Some("reading PATH at 40.0 MB/s"));
-        let shown = runs(&entries, Names::Shown);
+        let shown = shown(Names::Shown);
         assert_eq!(shown[0].job, "secret-job");
         assert_eq!(shown[0].error.as_deref(), Some("cannot read /srv/secret"));
     }
 
+    /// However many runs of other jobs came after it.
     #[test]
-    fn only_the_last_runs() {
-        let entries: Vec<Entry> = (0..50).map(|at| entry("a", "/b", at)).collect();
-        let found = runs(&entries, Names::LeftOut);
-        assert_eq!(found.len(), RUNS_MAX);
-        assert_eq!(found[RUNS_MAX - 1].ended, "1970-01-01 00:00:49");
+    fn the_last_run_of_each_job_counts() {
+        let mut entries = vec![entry("weekly", "/a", 0), entry("gone", "/a", 1)];
+        entries.extend((2..50).map(|at| entry("hourly", "/b", at)));
+        let Event::Run(last) = &mut entries.last_mut().unwrap().event else { panic!("a run") };
+        last.result = RunResult::Done;
+        let known: BTreeSet<String> = ["weekly", "hourly"].map(str::to_owned).into();
+        let runs = runs(&entries, Names::Shown);
+        let of = |known| failed(&runs, known).into_iter().map(|run| run.job).collect::<Vec<_>>();
+        assert_eq!(of(Some(&known)), ["weekly"]);
+        assert_eq!(of(None), ["gone", "weekly"]);
     }
 
     #[test]

@@ -36,8 +36,8 @@ base::rules! {
     }
     JOURNAL_DAMAGED {
         id: "doctor.journal-damaged",
-        looks_at: "the lines of the journal",
-        speaks_when: "some cannot be read",
+        looks_at: "the journal of jobs and its lines",
+        speaks_when: "it is there and cannot be read, or some lines cannot",
         source: "the journal",
     }
     SETTINGS_LEFT {

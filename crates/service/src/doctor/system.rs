@@ -2,9 +2,9 @@
 
 use machine::Machine;
 
-use super::SystemAnswer;
+use super::{Names, SystemAnswer};
 
-pub(super) fn system(machine: &Machine) -> SystemAnswer {
+pub(super) fn system(machine: &Machine, names: Names) -> SystemAnswer {
     let processors = machine.text(&machine.at("/proc/cpuinfo")).unwrap_or_default();
     let memory = machine.text(&machine.at("/proc/meminfo")).unwrap_or_default();
     let marks = ["/.dockerenv", "/run/.containerenv", "/run/systemd/container"];
@@ -13,7 +13,7 @@ pub(super) fn system(machine: &Machine) -> SystemAnswer {
             .text(&machine.at("/etc/os-release"))
             .as_deref()
             .and_then(distribution),
-        kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        kernel: release(&rustix::system::uname().release().to_string_lossy(), names),
         page_bytes: rustix::param::page_size() as u64,
         processor: processor(&processors),
         cores: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64),
@@ -23,6 +23,16 @@ pub(super) fn system(machine: &Machine) -> SystemAnswer {
         root: rustix::process::geteuid().is_root(),
         container: marks.iter().any(|mark| machine.at(mark).exists()),
         virtual_machine: flags(&processors).any(|flag| flag == "hypervisor"),
+    }
+}
+
+/// Behind the numbers stands what its maker called it, which can be the name of a machine.
+fn release(release: &str, names: Names) -> String {
+    let is_number = |letter: char| letter.is_ascii_digit() || ".-".contains(letter);
+    let numbers = release.find(|letter| !is_number(letter)).unwrap_or(release.len());
+    match names {
+        Names::Shown => release.to_owned(),
+        Names::LeftOut => release[..numbers].trim_end_matches(['-', '.']).to_owned(),
     }
 }
 
@@ -64,7 +74,7 @@ mod tests {
         write("proc/cpuinfo", "processor\t: 0\nmodel name\t: Fast 3\nflags\t\t: fpu hypervisor\n");
         write("proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n");
         write(".dockerenv", "");
-        let found = system(&Machine::recorded(folder.path()).unwrap());
+        let found = system(&Machine::recorded(folder.path()).unwrap(), Names::LeftOut);
         assert_eq!(found.distribution.as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
         assert_eq!(found.processor.as_deref(), Some("Fast 3"));
         assert_eq!(found.memory_bytes, Some(1 << 20));
@@ -72,9 +82,16 @@ mod tests {
     }
 
     #[test]
+    fn the_release_by_its_numbers() {
+        assert_eq!(release("6.1.0-28-amd64", Names::LeftOut), "6.1.0-28");
+        assert_eq!(release("6.1.0-annas-pc", Names::LeftOut), "6.1.0");
+        assert_eq!(release("6.1.0-annas-pc", Names::Shown), "6.1.0-annas-pc");
+    }
+
+    #[test]
     fn what_is_not_there_is_not_known() {
         let folder = tempfile::tempdir().unwrap();
-        let found = system(&Machine::recorded(folder.path()).unwrap());
+        let found = system(&Machine::recorded(folder.path()).unwrap(), Names::LeftOut);
         assert_eq!((found.distribution, found.processor, found.memory_bytes), (None, None, None));
         assert!(!found.container && !found.virtual_machine);
         assert!(found.cores > 0 && found.page_bytes >= 4096 && found.open_files_max > 0);

@@ -36,7 +36,8 @@ impl Planned {
             let (change, all) = (duration(plan.change_seconds), duration(plan.seconds));
             return format!("changing volumes: it takes {change} of {all}");
         }
-        if rest > plan.seconds / 2.0 {
+        // Stops of the tape are no start and no end.
+        if rest > plan.seconds / 2.0 && plan.back_hitches == 0 {
             let (rest, all) = (duration(rest), duration(plan.seconds));
             let moving = duration(moving);
             return format!(

@@ -367,4 +367,10 @@ fn no_rate_is_the_limit_where_the_start_and_the_end_take_the_time() {
     let output = run(Path::new("/"), &large);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("limit: the source, at 100 MB/s"), "{text}");
+    // Most of the time are stops of the tape.
+    let buffer = ["--ring", "16MiB", "--set", "buffer_bytes=16000000"];
+    let slow = ["plan", "--drive", "lto8", "--source-rate", "60MB", "--size", "2TB"];
+    let output = run(Path::new("/"), &[&slow[..], &buffer].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("limit: the source, at 60.0 MB/s"), "{text}");
 }

@@ -77,6 +77,5 @@ fn a_slow_database() {
 
 #[test]
 fn hardware_that_is_planned() {
-    testkit::require!(Fuse, MtSt);
     newcomer().walk("I plan hardware");
 }
