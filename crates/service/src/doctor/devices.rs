@@ -58,7 +58,7 @@ pub(super) fn block_devices(machine: &Machine) -> Vec<BlockDeviceAnswer> {
         Some(BlockDeviceAnswer {
             // A target in software calls its units what its administrator calls them.
             model: model.filter(|model| {
-                !model.is_empty() && word("device/vendor").as_deref() != Some("LIO-ORG")
+                !model.is_empty() && !is_named_by_hand(word("device/vendor").as_deref())
             }),
             // In sectors of 512 bytes, whatever the sectors of the device are.
             bytes: number("size").map(|sectors| sectors.saturating_mul(512)),
@@ -75,6 +75,12 @@ pub(super) fn block_devices(machine: &Machine) -> Vec<BlockDeviceAnswer> {
     folders.iter().filter_map(device).take(DEVICES_MAX).collect()
 }
 
+/// Vendors whose models are what an administrator calls a unit.
+fn is_named_by_hand(vendor: Option<&str>) -> bool {
+    let by_hand = ["LIO-ORG", "SCST", "Areca"];
+    vendor.is_some_and(|vendor| by_hand.iter().any(|name| vendor.starts_with(name)))
+}
+
 /// What is mounted, by kind, without those that only the kernel fills.
 pub(super) fn file_systems(machine: &Machine, names: Names) -> Vec<FileSystemAnswer> {
     let text = machine.bytes(&machine.at("/proc/self/mountinfo")).unwrap_or_default();
@@ -84,8 +90,8 @@ pub(super) fn file_systems(machine: &Machine, names: Names) -> Vec<FileSystemAns
             continue;
         }
         // Behind `fuse.` is any word, such as the name of a file.
-        let is_named =
-            mount.kind.starts_with("fuse.") && !KNOWN_FUSE.contains(&mount.kind.as_str());
+        let is_named = (mount.kind.starts_with("fuse.") || mount.kind.starts_with("fuseblk."))
+            && !KNOWN_FUSE.contains(&mount.kind.as_str());
         let kind = if is_named && names == Names::LeftOut { "fuse" } else { mount.kind.as_str() };
         let found = kinds.entry(kind.to_owned()).or_insert_with(|| FileSystemAnswer {
             kind: kind.to_owned(),

@@ -20,7 +20,7 @@ pub(super) const MESSAGE_LEFT_OUT: &str = "the message is left out (--with-names
 /// The settings that Takeup has changed.
 pub(super) fn settings(names: Names) -> SettingsAnswer {
     match show() {
-        Ok(shown) => changed(&shown),
+        Ok(shown) => changed(&shown, names),
         Err(failure) => {
             SettingsAnswer { unreadable: Some(message(&failure, names)), ..Default::default() }
         }
@@ -34,11 +34,12 @@ fn message(failure: &Failure, names: Names) -> String {
     }
 }
 
-fn changed(shown: &TuneShown) -> SettingsAnswer {
+fn changed(shown: &TuneShown, names: Names) -> SettingsAnswer {
     let all = shown.changes.iter().flat_map(|change| &change.now);
     let set: Vec<_> = all.filter(|now| now.changed.set.is_some()).collect();
     let line = |now: &&storage::settings::changes::Now| {
-        let (device, kind) = (&now.changed.device.name, now.changed.kind.file_name());
+        let kind = now.changed.kind.file_name();
+        let device = device_name(&now.changed.device.name, names);
         let to = now.changed.set.as_deref().unwrap_or_default();
         let value = now.value.as_deref().unwrap_or("not readable");
         format!("{device} {kind}: {} before, set to {to}, now {value}", now.changed.before)
@@ -49,6 +50,16 @@ fn changed(shown: &TuneShown) -> SettingsAnswer {
         lost: set.iter().filter(|now| !now.holds()).count() as u64,
         left: pending.map(|pending| pending.what.clone()),
         unreadable: None,
+    }
+}
+
+/// A btrfs is called by its UUID, and arrays as their administrator likes.
+fn device_name(name: &str, names: Names) -> &str {
+    match names {
+        Names::Shown => name,
+        Names::LeftOut if name.starts_with("btrfs ") => "btrfs",
+        Names::LeftOut if name.starts_with("md_") => "an array",
+        Names::LeftOut => name,
     }
 }
 
@@ -216,6 +227,14 @@ mod tests {
         let of = |known| failed(&runs, known).into_iter().map(|run| run.job).collect::<Vec<_>>();
         assert_eq!(of(Some(&known)), ["weekly"]);
         assert_eq!(of(None), ["gone", "weekly"]);
+    }
+
+    #[test]
+    fn devices_without_what_they_are_called_by() {
+        assert_eq!(device_name("btrfs 3f1c-99", Names::LeftOut), "btrfs");
+        assert_eq!(device_name("md_annas-photos", Names::LeftOut), "an array");
+        assert_eq!(device_name("md_annas-photos", Names::Shown), "md_annas-photos");
+        assert_eq!(device_name("sda", Names::LeftOut), "sda");
     }
 
     #[test]
