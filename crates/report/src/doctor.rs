@@ -1,5 +1,6 @@
 //! What a bug report needs of a machine, as text.
 
+use base::calendar::time_text;
 use base::escape::escape_controls;
 use base::format::{binary_size, count, counted, duration, size};
 use service::doctor::{
@@ -8,6 +9,7 @@ use service::doctor::{
 };
 
 use crate::findings::list;
+
 use crate::table::Style;
 
 /// The whole text.
@@ -166,12 +168,13 @@ fn records(answer: &DoctorAnswer) -> Vec<String> {
     lines
 }
 
-fn run(run: &RunRecordAnswer) -> String {
+fn run(record: &RunRecordAnswer) -> String {
+    let run = &record.run;
     let files = counted(run.files, "file", "files");
     let mut line = format!(
         "{} UTC {}: {}, {files}, {}, {}",
-        run.ended,
-        run.job,
+        time_text(run.ended_seconds),
+        record.job,
         run.result,
         size(run.bytes),
         duration(run.seconds)

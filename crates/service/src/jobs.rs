@@ -22,11 +22,11 @@ use crate::failure::{Failure, without_error_numbers};
 use crate::state;
 use crate::telling::TellingRequest;
 
-pub(crate) use answer::result_name;
 pub use answer::{
     CheckConfigAnswer, ForgottenArchive, JobAnswer, JobStatusAnswer, StatusAnswer, UnitsAnswer,
 };
 pub use check::{CheckConfigRequest, CheckedConfig, CheckedJob, check_config};
+pub(crate) use history::run_answer;
 pub use history::{
     JobHistoryAnswer, JobRunAnswer, JobsHistoryAnswer, JobsHistoryRequest, MOST_RUNS, history,
 };

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Names;
 use crate::Answer;
+use crate::jobs::JobRunAnswer;
 
 /// What a bug report needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -152,22 +153,12 @@ pub struct RecordsAnswer {
     pub unreadable_lines: u64,
 }
 
-/// A run of a job.
+/// A run of a job, as `takeup catalog jobs` has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecordAnswer {
-    /// In UTC.
-    pub ended: String,
     /// The name, or a number.
     pub job: String,
-    /// `done`, `warned` or `failed`.
-    pub result: String,
-    pub level: Option<u8>,
-    pub files: u64,
-    /// Of the archive.
-    pub bytes: u64,
-    pub seconds: f64,
-    pub warnings: u64,
-    pub limit: Option<String>,
-    /// Null where names are left out.
-    pub error: Option<String>,
+    /// Where names are left out without its archive, and without the message of an error.
+    #[serde(flatten)]
+    pub run: JobRunAnswer,
 }

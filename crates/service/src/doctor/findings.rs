@@ -55,8 +55,8 @@ fn jobs(answer: &DoctorAnswer) -> Vec<Finding> {
         found.push(warning(&rules::JOURNAL_DAMAGED, what));
     }
     for run in &answer.records.failed {
-        let error = run.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-        let what = format!("the last run of {} failed at {} UTC{error}", run.job, run.ended);
+        let error = run.run.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+        let what = format!("the last run of {} failed{error}", run.job);
         found.push(warning(&rules::LAST_RUN_FAILED, what).with_command("takeup status"));
     }
     let lines = answer.records.unreadable_lines;
@@ -113,6 +113,7 @@ fn io_uring(answer: &DoctorAnswer) -> Option<Finding> {
 mod tests {
     use super::super::{DoctorRequest, RunRecordAnswer, doctor};
     use super::*;
+    use crate::jobs::JobRunAnswer;
 
     fn sound() -> DoctorAnswer {
         let mut answer = doctor(DoctorRequest::default());
@@ -145,11 +146,11 @@ mod tests {
         answer.records.state_refused = Some("Permission denied".into());
         answer.records.jobs_unreadable = Some("x".into());
         answer.records.unreadable_lines = 1;
-        let run = RunRecordAnswer {
-            ended: "2026-11-30 03:00:00".into(),
-            job: "job 1".into(),
+        let run = JobRunAnswer {
+            ended_seconds: 0,
             result: "failed".into(),
             level: None,
+            archive: None,
             files: 0,
             bytes: 0,
             seconds: 0.0,
@@ -157,6 +158,7 @@ mod tests {
             limit: None,
             error: None,
         };
+        let run = RunRecordAnswer { job: "job 1".into(), run };
         answer.records.failed = vec![run];
         answer.tape_drives = vec![super::super::TapeDeviceAnswer {
             name: "nst0".into(),

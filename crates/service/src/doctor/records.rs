@@ -8,7 +8,7 @@ use rustix::fs::Access;
 
 use super::{Names, RecordsAnswer, RunRecordAnswer, SettingsAnswer};
 use crate::failure::{Failure, with_causes};
-use crate::jobs::result_name;
+use crate::jobs::run_answer;
 use crate::state;
 use crate::tune::show::{TuneShown, show};
 
@@ -115,7 +115,8 @@ fn failed(
         last.insert(name, run);
     }
     let is_known = |name: &str| known.is_none_or(|known| known.contains(name));
-    let failed = last.into_iter().filter(|(name, run)| is_known(name) && run.result == "failed");
+    let failed =
+        last.into_iter().filter(|(name, run)| is_known(name) && run.run.result == "failed");
     failed.map(|(_, run)| run.clone()).collect()
 }
 
@@ -138,25 +139,13 @@ fn runs(entries: &[Entry], names: Names) -> Vec<(&str, RunRecordAnswer)> {
 }
 
 fn record(entry: &Entry, run: &Journaled, job: String, names: Names) -> RunRecordAnswer {
-    let limit = run.limit.as_deref();
-    RunRecordAnswer {
-        ended: entry.at.strftime("%F %T").to_string(),
-        job,
-        result: result_name(run.result).to_owned(),
-        level: run.level,
-        files: run.files,
-        bytes: run.bytes,
-        seconds: run.seconds,
-        warnings: run.warnings,
-        limit: limit.map(|limit| match names {
-            Names::Shown => limit.to_owned(),
-            Names::LeftOut => without_paths(limit),
-        }),
-        error: run.error.as_deref().map(|error| match names {
-            Names::Shown => error.to_owned(),
-            Names::LeftOut => MESSAGE_LEFT_OUT.to_owned(),
-        }),
+    let mut run = run_answer(entry, run);
+    if names == Names::LeftOut {
+        run.archive = None;
+        run.limit = run.limit.as_deref().map(without_paths);
+        run.error = run.error.map(|_| MESSAGE_LEFT_OUT.to_owned());
     }
+    RunRecordAnswer { job, run }
 }
 
 /// Words of a sentence that are paths, but for those of devices, become `PATH`.
@@ -208,11 +197,11 @@ mod tests {
         assert!(!text.contains("secret"), "{text}");
         let jobs: Vec<&str> = found.iter().map(|run| run.job.as_str()).collect();
         assert_eq!(jobs, ["job 1", "job 2", "job 1"]);
-        assert_eq!(found[1].ended, "1970-01-01 00:01:00");
-        assert_eq!(found[0].limit.as_deref(), Some("reading PATH at 40.0 MB/s"));
+        assert_eq!(found[1].run.ended_seconds, 60);
+        assert_eq!(found[0].run.limit.as_deref(), Some("reading PATH at 40.0 MB/s"));
         let shown = shown(Names::Shown);
         assert_eq!(shown[0].job, "secret-job");
-        assert_eq!(shown[0].error.as_deref(), Some("cannot read /srv/secret"));
+        assert_eq!(shown[0].run.error.as_deref(), Some("cannot read /srv/secret"));
     }
 
     /// However many runs of other jobs came after it.

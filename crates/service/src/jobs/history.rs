@@ -107,13 +107,17 @@ pub fn history(request: &JobsHistoryRequest) -> Result<JobsHistoryAnswer, Failur
     let job = |((job, to), runs): ((String, PathBuf), Vec<(&Entry, &Journaled)>)| {
         let trend = trend(&runs.iter().map(|(_, run)| *run).collect::<Vec<_>>());
         let shown = &runs[runs.len().saturating_sub(request.most)..];
-        let (to, runs) = (to.display().to_string(), shown.iter().map(answer).collect());
+        let (to, runs) = (
+            to.display().to_string(),
+            shown.iter().map(|(entry, run)| run_answer(entry, run)).collect(),
+        );
         JobHistoryAnswer { job, to, runs, trend }
     };
     Ok(JobsHistoryAnswer { jobs: jobs.into_iter().map(job).collect() })
 }
 
-fn answer((entry, run): &(&Entry, &Journaled)) -> JobRunAnswer {
+/// A run as answers have it.
+pub(crate) fn run_answer(entry: &Entry, run: &Journaled) -> JobRunAnswer {
     JobRunAnswer {
         ended_seconds: entry.at.as_second(),
         result: result_name(run.result).to_owned(),
