@@ -24,7 +24,8 @@ use super::super::operation::Engine;
 use super::super::profile::{FileProfile, Profile};
 use super::group::FileGroup;
 use super::numbers::bytes;
-use super::{FioJob, words};
+use super::section::JobSection;
+use super::{FioJob, Written, words};
 use crate::words::short_number;
 
 /// The compared properties, in the order of the report.
@@ -43,6 +44,9 @@ pub struct Validation {
     pub seconds: f64,
     /// Events that were lost while it ran.
     pub lost_events: u64,
+    /// Reads and writes that the job lacks and that went to files which were closed before their
+    /// names were looked up: of their groups nothing is told.
+    pub unnamed_operations: u64,
 }
 
 /// A group of files and its counterpart.
@@ -61,7 +65,7 @@ pub struct Compared {
 }
 
 /// How near a property of the job comes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Score {
     /// 0 to 100; `None` with a reason.
     pub percent: Option<f64>,
@@ -82,17 +86,30 @@ pub struct Score {
 pub fn compare(captured: &Profile, job: &FioJob, run: &Profile) -> Validation {
     let mut groups = Vec::new();
     let mut not_reproduced = Vec::new();
+    let mut unnamed_operations = 0;
     for written in &job.groups {
         let own = &written.group;
         let names: BTreeSet<&str> = own.names.iter().map(String::as_str).collect();
         let files: Vec<&FileProfile> =
             run.files.iter().filter(|file| is_one_of(file, &names)).collect();
         let made = (!files.is_empty()).then(|| FileGroup::of(&files, run.seconds));
+        let unnamed = unnamed(written, run, made.as_ref().map_or(0, FileGroup::operations));
+        unnamed_operations += unnamed;
+        let scored = |property: &&str| match unnamed {
+            0 => score(property, own, made.as_ref()),
+            some => Score { reason: Some(words::unnamed(some)), ..Score::default() },
+        };
         let properties: BTreeMap<String, Score> = PROPERTIES
             .iter()
-            .map(|property| ((*property).to_owned(), score(property, own, made.as_ref())))
+            .map(|property| ((*property).to_owned(), scored(property)))
             .collect();
-        not_reproduced.extend(words::of_group(own, made.as_ref(), &properties));
+        match unnamed {
+            0 => not_reproduced.extend(words::of_group(own, made.as_ref(), &properties)),
+            some => {
+                let why = words::unnamed(some);
+                not_reproduced.push(format!("{}: cannot be compared: {why}", own.name));
+            }
+        }
         groups.push(Compared {
             name: own.name.clone(),
             paths: own.paths.clone(),
@@ -110,7 +127,32 @@ pub fn compare(captured: &Profile, job: &FioJob, run: &Profile) -> Validation {
         not_reproduced,
         seconds: run.seconds,
         lost_events: run.lost_events,
+        unnamed_operations,
     }
+}
+
+/// Reads and writes that the sections of a group were to make, were not seen to, and may have made
+/// all the same: in a file that was closed before its name was looked up, which happens to the
+/// short sections of a job where the machine has no time for the recording. None where they are too
+/// few to matter.
+fn unnamed(written: &Written, run: &Profile, seen: u64) -> u64 {
+    /// Fewer change no property.
+    const SHARE_MIN: f64 = 0.01;
+    let own = &written.group;
+    let asked: u64 = written.sections.iter().map(JobSection::operations).sum();
+    let is_engine = |engine: Engine| {
+        engine == own.engine || (engine == Engine::Psync && own.syncs_beside())
+    };
+    let may_be = |file: &&FileProfile| {
+        let is_direct = [file.direct, own.direct];
+        file.path.is_none()
+            && is_engine(file.engine)
+            && (is_direct.contains(&None) || file.direct == own.direct)
+    };
+    let unnamed: u64 =
+        run.files.iter().filter(may_be).map(|file| file.reads + file.writes).sum();
+    let unnamed = unnamed.min(asked.saturating_sub(seen));
+    if unnamed as f64 > SHARE_MIN * asked as f64 { unnamed } else { 0 }
 }
 
 fn is_one_of(file: &FileProfile, names: &BTreeSet<&str>) -> bool {

@@ -37,6 +37,7 @@ pub struct JobSection {
     pub name: String,
     pub lines: Vec<Line>,
     file_bytes: u64,
+    operations: u64,
 }
 
 impl JobSection {
@@ -76,7 +77,12 @@ impl JobSection {
             let why = "one after the other: at once there would be more in flight";
             lines.add(format!("wait_for={before}"), why);
         }
-        JobSection { name, lines: lines.0, file_bytes: cut }
+        JobSection { name, lines: lines.0, file_bytes: cut, operations: load.operations * files }
+    }
+
+    /// Reads and writes that it makes.
+    pub fn operations(&self) -> u64 {
+        self.operations
     }
 
     /// Bytes that its files take.

@@ -586,3 +586,4 @@ fn hot_places_are_hot_in_the_job() {
 }
 
 mod beside;
+mod unnamed;

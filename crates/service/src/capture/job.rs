@@ -12,6 +12,7 @@ use loads::disk::process as fio;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::leftovers::LeftoverGuard;
 use super::process::CapturedProcess;
 use super::recording::{Means, Recorded, record, refusal};
 use crate::failure::Failure;
@@ -21,6 +22,8 @@ use crate::output_file::OutputFile;
 const OPERATIONS_MAX: u64 = 200_000;
 /// The longest run of fio, in seconds.
 const SECONDS_MAX: f64 = 60.0;
+/// How often the job is run, at most, where the recording was too late for the names of its files.
+const RUNS_MAX: u32 = 3;
 
 /// The job for fio that repeats the load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -99,7 +102,18 @@ impl WantedJob<'_> {
         if self.request.validate {
             let below = whole(self.request.folder.as_deref().unwrap_or(Path::new(".")))?;
             let limit_bytes = self.request.limit_bytes;
-            made.validation = Some(validate(captured, &below, limit_bytes, means, cancel)?);
+            // One guard for all runs: that of a run which has ended would take the folder of the
+            // next one, of the same name and number, for one that was left.
+            let mut guard = means.guard();
+            let mut run = || validate(captured, (&below, limit_bytes), means, &mut guard, cancel);
+            let mut validation = run()?;
+            for _ in 1..RUNS_MAX {
+                if validation.unnamed_operations == 0 {
+                    break;
+                }
+                validation = run()?;
+            }
+            made.validation = Some(validation);
         }
         Ok(made)
     }
@@ -113,17 +127,16 @@ fn whole(folder: &Path) -> Result<PathBuf, Failure> {
 
 fn validate(
     captured: &Profile,
-    below: &Path,
-    limit_bytes: u64,
+    (below, limit_bytes): (&Path, u64),
     means: Means<'_>,
+    guard: &mut LeftoverGuard,
     cancel: &Cancel,
 ) -> Result<Validation, Failure> {
     let limits =
         JobLimits { file_bytes: limit_bytes, operations: OPERATIONS_MAX, seconds: SECONDS_MAX };
-    let mut guard = means.guard();
     let trial = Trial::prepare(captured, below, limits, cancel, &mut |made| guard.folder(made));
     let trial = trial.map_err(|error| failure(&error))?;
-    let process = CapturedProcess::start(&trial.command(), &mut guard)?;
+    let process = CapturedProcess::start(&trial.command(), guard)?;
     guard.process(process.pid());
     let mut profiler = Profiler::new(capture::profile::ProfileLimits::default());
     // fio ends by itself before that, unless it hangs on the disk.
