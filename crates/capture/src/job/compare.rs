@@ -44,8 +44,8 @@ pub struct Validation {
     pub seconds: f64,
     /// Events that were lost while it ran.
     pub lost_events: u64,
-    /// Reads and writes that the job lacks and that went to files which were closed before their
-    /// names were looked up: of their groups nothing is told.
+    /// Reads and writes that the job lacks and that may have gone to files which were closed before
+    /// their names were looked up: of their groups nothing is told.
     pub unnamed_operations: u64,
 }
 
@@ -99,10 +99,8 @@ pub fn compare(captured: &Profile, job: &FioJob, run: &Profile) -> Validation {
             0 => score(property, own, made.as_ref()),
             some => Score { reason: Some(words::unnamed(some)), ..Score::default() },
         };
-        let properties: BTreeMap<String, Score> = PROPERTIES
-            .iter()
-            .map(|property| ((*property).to_owned(), scored(property)))
-            .collect();
+        let properties: BTreeMap<String, Score> =
+            PROPERTIES.iter().map(|property| ((*property).to_owned(), scored(property))).collect();
         match unnamed {
             0 => not_reproduced.extend(words::of_group(own, made.as_ref(), &properties)),
             some => {
@@ -119,6 +117,10 @@ pub fn compare(captured: &Profile, job: &FioJob, run: &Profile) -> Validation {
         });
     }
     not_reproduced.extend(words::of_all(captured, job, run));
+    // Several groups may lack what nobody can tell apart.
+    let nameless = run.files.iter().filter(|file| file.path.is_none());
+    let nameless = nameless.map(|file| file.reads + file.writes).sum();
+    let unnamed_operations = unnamed_operations.min(nameless);
     let properties =
         PROPERTIES.iter().map(|property| ((*property).to_owned(), over(&groups, property)));
     Validation {
@@ -140,17 +142,15 @@ fn unnamed(written: &Written, run: &Profile, seen: u64) -> u64 {
     const SHARE_MIN: f64 = 0.01;
     let own = &written.group;
     let asked: u64 = written.sections.iter().map(JobSection::operations).sum();
-    let is_engine = |engine: Engine| {
-        engine == own.engine || (engine == Engine::Psync && own.syncs_beside())
-    };
+    let is_engine =
+        |engine: Engine| engine == own.engine || (engine == Engine::Psync && own.syncs_beside());
     let may_be = |file: &&FileProfile| {
         let is_direct = [file.direct, own.direct];
         file.path.is_none()
             && is_engine(file.engine)
             && (is_direct.contains(&None) || file.direct == own.direct)
     };
-    let unnamed: u64 =
-        run.files.iter().filter(may_be).map(|file| file.reads + file.writes).sum();
+    let unnamed: u64 = run.files.iter().filter(may_be).map(|file| file.reads + file.writes).sum();
     let unnamed = unnamed.min(asked.saturating_sub(seen));
     if unnamed as f64 > SHARE_MIN * asked as f64 { unnamed } else { 0 }
 }

@@ -22,7 +22,7 @@ pub fn engine(engine: Engine) -> String {
 /// Why nothing is told of a group with so many reads and writes that have no file.
 pub fn unnamed(operations: u64) -> String {
     let operations = counted(operations, "read or write", "reads and writes");
-    format!("{operations} of the job went to a file that was closed before its name was looked up")
+    format!("{operations} may have gone to a file that was closed before its name was looked up")
 }
 
 /// What a group of files has that its sections have not.

@@ -106,14 +106,19 @@ impl WantedJob<'_> {
             // next one, of the same name and number, for one that was left.
             let mut guard = means.guard();
             let mut run = || validate(captured, (&below, limit_bytes), means, &mut guard, cancel);
-            let mut validation = run()?;
+            let mut best = run()?;
             for _ in 1..RUNS_MAX {
-                if validation.unnamed_operations == 0 {
+                if best.unnamed_operations == 0 {
                     break;
                 }
-                validation = run()?;
+                match run() {
+                    Ok(next) if next.unnamed_operations < best.unnamed_operations => best = next,
+                    Err(failure) if cancel.check().is_err() => return Err(failure),
+                    // What there is says as much.
+                    Ok(_) | Err(_) => {}
+                }
             }
-            made.validation = Some(validation);
+            made.validation = Some(best);
         }
         Ok(made)
     }
