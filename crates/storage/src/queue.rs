@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,14 +92,17 @@ impl Queue {
     }
 
     /// Whether the device turns bios into requests, which it can merge and order. Other devices
-    /// pass bios on (block/blk-mq-sysfs.c: a queue of requests has hardware queues).
+    /// pass bios on (block/blk-mq-sysfs.c: a queue of requests has hardware queues). Before Linux
+    /// 5.0 there were queues of requests without any, with schedulers of their own (noop, deadline,
+    /// cfq), where a device that passes bios on has none.
     pub fn has_requests(&self) -> bool {
         self.hardware_queues.is_some_and(|queues| queues > 0)
+            || self.scheduler.as_deref().is_some_and(|name| name != "none")
     }
 
-    /// Whether the kernel counts the I/O of a device of this name.
+    /// Whether the kernel counts the I/O of a device of this name, by its settings.
     pub fn is_counted(&self, name: &str) -> bool {
-        let queues = self.hardware_queues.unwrap_or(0);
+        let queues = u64::from(self.has_requests());
         self.iostats != Some(0) || !heeds_iostats(name, queues)
     }
 
@@ -109,13 +113,28 @@ impl Queue {
     }
 }
 
-/// Whether `iostats` switches the counters of a device of this name, with this many hardware
-/// queues. A device without hardware queues counts by itself and mostly ignores `iostats`: in Linux
-/// 6.1, LVM volumes and all other device-mapper devices show 0 there, but count (drivers/md/dm.c,
+/// Whether `iostats` switches the counters of a device of this name, with this many queues of
+/// requests. A device without one counts by itself and mostly ignores `iostats`: in Linux 6.1, LVM
+/// volumes and all other device-mapper devices show 0 there, but count (drivers/md/dm.c,
 /// `dm_start_io_acct`). md and NVMe multipath do obey it (drivers/md/md.c, `md_account_bio`;
-/// drivers/nvme/host/multipath.c).
-pub fn heeds_iostats(name: &str, hardware_queues: u64) -> bool {
-    hardware_queues > 0 || name.starts_with("md") || name.starts_with("nvme")
+/// drivers/nvme/host/multipath.c); md of Linux 4.18 and 5.10 shows 0 as well, and counts. Makers of
+/// kernels may have changed that earlier.
+pub fn heeds_iostats(name: &str, queues: u64) -> bool {
+    let is_md = name.starts_with("md");
+    queues > 0 || name.starts_with("nvme") || (is_md && *MD_HEEDS)
+}
+
+/// Whether md obeys `iostats` on this machine.
+static MD_HEEDS: LazyLock<bool> = LazyLock::new(|| {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    md_heeds(&release)
+});
+
+/// The same for a release of Linux; a later one where it cannot be read.
+fn md_heeds(release: &str) -> bool {
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    let version = numbers.next().zip(numbers.next());
+    version.is_none_or(|version| version >= (5, 14))
 }
 
 /// Requests in flight on a device of this machine at this moment, reads and writes together.
@@ -195,5 +214,34 @@ mod tests {
         let fast = of("nvme0n1").unwrap();
         assert_eq!((fast.depth(), fast.scheduled_depth()), (Some(2046), None));
         assert_eq!(of("sdz"), None);
+    }
+
+    /// As Linux 4.18 shows a disk, and a volume over it.
+    #[test]
+    fn an_old_queue_of_requests_has_a_scheduler_and_no_hardware_queue() {
+        let sys = recorded(&[
+            ("block/sda/queue/scheduler", "noop deadline [cfq]\n"),
+            ("block/sda/queue/iostats", "0\n"),
+            ("block/dm-0/queue/scheduler", "none\n"),
+            ("block/dm-0/queue/iostats", "0\n"),
+            ("block/dm-0/slaves/sda", ""),
+        ]);
+        for name in ["sda", "dm-0"] {
+            symlink(format!("../../block/{name}"), sys.path().join("class/block").join(name))
+                .unwrap();
+        }
+        let of = |name: &str| Queue::below(sys.path(), name).unwrap();
+        assert!(of("sda").has_requests() && !of("sda").is_counted("sda"));
+        assert!(!of("dm-0").has_requests() && of("dm-0").is_counted("dm-0"));
+    }
+
+    #[test]
+    fn md_obeys_the_setting_from_5_14_on() {
+        for old in ["4.18.0-25-generic", "5.10.0-32-amd64", "5.4", "5.13.19-rt"] {
+            assert!(!md_heeds(old), "{old}");
+        }
+        for new in ["5.14.0-427.el9", "6.1.0-18-amd64", "6.18.44", "10.0", "what"] {
+            assert!(md_heeds(new), "{new}");
+        }
     }
 }

@@ -41,7 +41,7 @@ pub fn findings(device: &DeviceInterval, seconds: f64) -> Vec<Finding> {
         findings.extend(shape::findings(device));
         findings.extend(queueing::findings(device));
     }
-    findings.extend(stack.map(stacked));
+    findings.extend(stack.map(|queue| stacked(device, queue)));
     if device.number == (0, 0) {
         let what = "one path of a multipath device";
         let why = "the multipath device may count the same requests again";
@@ -95,8 +95,28 @@ fn state(device: &DeviceInterval) -> Option<Finding> {
     }
 }
 
-fn stacked(queue: &Queue) -> Finding {
-    let what = format!("a device over {}", queue.made_of.join(", "));
+/// Requests without a time from which on their times are not counted.
+const UNTIMED_MIN: u64 = 100;
+
+/// Whether the kernel counts requests of an array and not their times, which md does where it shows
+/// `iostats` as 0 and counts all the same.
+fn has_no_times(device: &DeviceInterval, queue: &Queue) -> bool {
+    let counted = &device.counted;
+    let all = [counted.read, counted.write, counted.discard, counted.flush];
+    let times = all.iter().map(|it| u64::from(it.time_ms)).sum::<u64>();
+    let none = times + u64::from(counted.busy_ms) + u64::from(counted.weighted_ms) == 0;
+    let is_such = device.name.starts_with("md") && queue.iostats == Some(0);
+    none && is_such && requests(device) >= UNTIMED_MIN
+}
+
+fn stacked(device: &DeviceInterval, queue: &Queue) -> Finding {
+    let below = queue.made_of.join(", ");
+    let what = format!("a device over {below}");
+    if has_no_times(device, queue) {
+        let why = "the kernel counts its requests and not their times: await, aqu-sz and %util \
+                   say nothing here; see the devices below";
+        return Finding::new(&rules::NO_TIMES, Certainty::Told, what).because(why);
+    }
     let why = if queue.has_requests() {
         "requests are merged here; the devices below show how many they accept at once"
     } else {

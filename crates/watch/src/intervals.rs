@@ -183,7 +183,10 @@ impl Memory {
     }
 
     fn counted(&self, row: &DiskRow, earlier: Option<&DiskRow>) -> (CounterState, DiskCounters) {
-        if self.queue.as_ref().is_some_and(|queue| !queue.is_counted(&row.name)) {
+        let is_off = |queue: &Queue| {
+            !queue.is_counted(&row.name) && (queue.has_requests() || !has_moved(row, earlier))
+        };
+        if self.queue.as_ref().is_some_and(is_off) {
             return (CounterState::NotCounted, DiskCounters::default());
         }
         let Some(earlier) = earlier else { return (CounterState::Appeared, row.counters) };
@@ -195,6 +198,14 @@ impl Memory {
             None => (CounterState::CountedAnew, DiskCounters::default()),
         }
     }
+}
+
+/// Whether reads, writes or discards were counted: by a device that passes bios on, whatever its
+/// setting promises. Flushes of a queue of requests are counted even where the setting is off
+/// (block/blk-flush.c, `flush_end_io`).
+fn has_moved(row: &DiskRow, earlier: Option<&DiskRow>) -> bool {
+    let moved = |counters: DiskCounters| (counters.read, counters.write, counters.discard);
+    earlier.is_some_and(|earlier| moved(earlier.counters) != moved(row.counters))
 }
 
 impl InFlight {

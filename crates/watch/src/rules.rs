@@ -53,7 +53,7 @@ base::rules! {
         id: "device.discards",
         looks_at: "discards among all requests",
         speaks_when: "they are 10 % or more",
-        source: "/proc/diskstats, since Linux 4.18",
+        source: "/proc/diskstats, since Linux 4.19",
     }
     FLUSHES {
         id: "device.flushes",
@@ -96,6 +96,14 @@ base::rules! {
         speaks_when: "there is at least one",
         source: "/sys/block/*/slaves; block/blk-core.c: bios are counted in ticks of the clock",
     }
+    NO_TIMES {
+        id: "device.no-times",
+        looks_at: "all times of an md array, and queue/iostats",
+        speaks_when: "the times are 0 for 100 requests or more that are counted although iostats \
+                      is 0",
+        source: "/proc/diskstats; drivers/md/md.c of Linux 4.18 and of Debian 11's 5.10 counts \
+                 requests and sectors only",
+    }
     HIDDEN_PATH {
         id: "device.hidden-path",
         looks_at: "the number of the device",
@@ -111,8 +119,8 @@ base::rules! {
     NOT_COUNTED {
         id: "device.not-counted",
         looks_at: "queue/iostats",
-        speaks_when: "it is 0, and the device has a request queue or is md or NVMe; other devices \
-                      ignore the setting",
+        speaks_when: "it is 0, and the device has a request queue, or is NVMe or an md array that \
+                      counts nothing; other devices ignore the setting",
         source: "the kernel's Documentation/ABI/stable/sysfs-block; block/blk-core.c",
     }
     APPEARED {

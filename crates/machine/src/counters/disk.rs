@@ -15,7 +15,8 @@ pub struct DiskCounters {
     pub read: Direction,
     /// Like `read`, for writes.
     pub write: Direction,
-    /// Like `read`, for discards, which Linux counts since 4.18.
+    /// Like `read`, for discards, which Linux counts since 4.19: its documentation says 4.18, which
+    /// has 14 columns.
     pub discard: Direction,
     /// Like `read`, for flushes of the device's cache, which have no sectors; since Linux 5.5. Some
     /// kernels (6.18) count a flush without data also as a write of no sectors.

@@ -69,7 +69,9 @@ const QUEUE: &[(&str, Acts, Option<&str>)] = &[
 pub(super) fn look(machine: &Machine, layers: &mut [Layer], acting: &BTreeSet<PathBuf>) {
     let orders: BTreeSet<String> = layers
         .iter()
-        .filter(|layer| layer.kind == LayerKind::Multipath && has_requests(&folder(machine, layer)))
+        .filter(|layer| {
+            layer.kind == LayerKind::Multipath && has_requests(machine, &folder(machine, layer))
+        })
         .flat_map(|layer| layer.below.iter().cloned())
         .collect();
     for layer in layers.iter_mut() {
@@ -81,9 +83,12 @@ pub(super) fn look(machine: &Machine, layers: &mut [Layer], acting: &BTreeSet<Pa
                 let is_path = orders.contains(&layer.name);
                 let folder = folder(machine, layer);
                 layer.settings = of_device(machine, layer.kind, &folder, is_path, acting);
-                if has_requests(&folder) {
+                if has_requests(machine, &folder) {
                     let queues = machine.entries(&folder.join("mq")).len();
-                    layer.facts.insert("hardware_queues".into(), queues.to_string());
+                    // Old queues of requests have none.
+                    if queues > 0 {
+                        layer.facts.insert("hardware_queues".into(), queues.to_string());
+                    }
                 }
             }
         }
@@ -96,10 +101,10 @@ pub(super) fn folder(machine: &Machine, layer: &Layer) -> PathBuf {
     fs::canonicalize(&entry).unwrap_or(entry)
 }
 
-/// Devices that turn bios into requests have hardware queues; others pass bios on
-/// (block/blk-mq-sysfs.c).
-fn has_requests(folder: &Path) -> bool {
-    folder.join("mq").is_dir()
+/// As [`queue::Queue::has_requests`].
+fn has_requests(machine: &Machine, folder: &Path) -> bool {
+    let scheduler = machine.word(&folder.join("queue/scheduler"));
+    folder.join("mq").is_dir() || scheduler.is_some_and(|text| chosen(&text) != "none")
 }
 
 fn of_device(
@@ -109,7 +114,7 @@ fn of_device(
     is_path: bool,
     acting: &BTreeSet<PathBuf>,
 ) -> BTreeMap<Cow<'static, str>, LayerSetting> {
-    let requests = has_requests(folder);
+    let requests = has_requests(machine, folder);
     let mut settings = BTreeMap::new();
     let own = folder.join("queue");
     for (name, where_it_acts, limit) in QUEUE {

@@ -90,16 +90,28 @@ fn last_of(readings: Vec<Reading>) -> Interval {
 
 /// Rules that report on a device with this load and queue.
 fn ids_of(load: Load, queue: Queue) -> Vec<&'static str> {
-    let start = row((8, 0), "sda", DiskCounters::default(), 0);
-    let end = row((8, 0), "sda", load.counters(), load.in_flight);
+    ids_of_named("sda", load, queue)
+}
+
+fn ids_of_named(name: &str, load: Load, queue: Queue) -> Vec<&'static str> {
+    let start = row((8, 0), name, DiskCounters::default(), 0);
+    let end = row((8, 0), name, load.counters(), load.in_flight);
     let readings = vec![reading(0.0, vec![start], Some(queue)), reading(SECONDS, vec![end], None)];
-    ids(&last_of(readings), "sda")
+    ids(&last_of(readings), name)
 }
 
 fn ids(interval: &Interval, name: &str) -> Vec<&'static str> {
     let device = interval.devices.iter().find(|device| device.name == name).unwrap();
     device.findings.iter().map(|finding| finding.rule.within(&rules::DEVICE).unwrap().id).collect()
 }
+
+/// Nothing at all.
+const IDLE: Load =
+    Load { read: (0.0, 0.0, 0.0, 0.0), queue_length: 0.0, busy_percent: 0.0, ..RANDOM };
+
+/// Requests whose times are not counted.
+const UNTIMED: Load =
+    Load { read: (20_000.0, 0.0, 8.0, 0.0), queue_length: 0.0, busy_percent: 0.0, ..RANDOM };
 
 /// Small reads at depth 8.
 const RANDOM: Load = Load {
@@ -185,8 +197,12 @@ fn queue_cases() -> Vec<Case> {
     };
     let unknown = Queue { device_depth: None, ..disk() };
     let heads = Queue { rotational: Some(1), ..disk() };
-    let hands_on =
-        Queue { made_of: vec!["sdb".to_owned()], hardware_queues: None, ..unknown.clone() };
+    let hands_on = Queue {
+        scheduler: Some("none".to_owned()),
+        made_of: vec!["sdb".to_owned()],
+        hardware_queues: None,
+        ..unknown.clone()
+    };
     let paths = Queue { made_of: vec!["sdb".to_owned()], ..tags.clone() };
     let slow = |milliseconds, kib| Load {
         read: (100.0, 0.0, kib, milliseconds),
@@ -226,11 +242,39 @@ fn queue_cases() -> Vec<Case> {
         case("device.not-merged", RANDOM, paths.clone()),
         silent("device.queue-full", length(91.0), paths),
         case("device.not-counted", RANDOM, Queue { iostats: Some(0), ..disk() }),
+        case("device.not-counted", IDLE, Queue { iostats: Some(0), ..disk() }),
+        silent("device.not-counted", IDLE, disk()),
         // Volumes show this in Linux 6.1, but count anyway.
         silent("device.not-counted", RANDOM, Queue { iostats: Some(0), ..hands_on.clone() }),
         case("device.stacked", RANDOM, Queue { iostats: Some(0), ..hands_on }),
         silent("device.not-counted", RANDOM, Queue { iostats: None, ..disk() }),
     ]
+}
+
+/// As Linux 4.18 and 5.10 have them: `iostats` is 0, requests are counted, times are not.
+#[test]
+fn an_old_array_has_no_times() {
+    let array = Queue {
+        scheduler: Some("none".to_owned()),
+        hardware_queues: None,
+        iostats: Some(0),
+        made_of: vec!["sda".to_owned(), "sdb".to_owned()],
+        ..disk()
+    };
+    assert_eq!(ids_of_named("md0", UNTIMED, array.clone()), ["device.no-times"]);
+    // A volume may be too fast for the ticks that its times have.
+    assert_eq!(ids_of_named("dm-0", UNTIMED, array.clone()), ["device.stacked"]);
+    let counted = Queue { iostats: Some(1), ..array };
+    assert_eq!(ids_of_named("md0", UNTIMED, counted.clone()), ["device.stacked"]);
+    assert_eq!(ids_of_named("md0", RANDOM, counted), ["device.stacked"]);
+}
+
+/// A queue of requests counts its flushes even where nothing else is counted.
+#[test]
+fn flushes_do_not_make_a_device_one_that_counts() {
+    let flushes = Load { flush: (100.0, 0.0, 0.0, 1.0), ..IDLE };
+    let off = Queue { iostats: Some(0), ..disk() };
+    assert_eq!(ids_of(flushes, off), ["device.not-counted"]);
 }
 
 #[test]
@@ -241,14 +285,20 @@ fn each_rule_speaks_where_it_must_and_nowhere_else() {
     }
 }
 
-/// Rules that need more than one interval have their own tests below.
+/// Rules that need more than one interval, or another name, have their own tests.
 #[test]
 fn no_rule_is_without_a_case() {
     let cases: Vec<Case> = shape_cases().into_iter().chain(queue_cases()).collect();
     let of = |speaks: bool| -> BTreeSet<&str> {
         cases.iter().filter(|case| case.speaks == speaks).map(|case| case.rule).collect()
     };
-    let own_tests = ["device.hidden-path", "device.hung", "device.appeared", "device.counted-anew"];
+    let own_tests = [
+        "device.hidden-path",
+        "device.hung",
+        "device.appeared",
+        "device.counted-anew",
+        "device.no-times",
+    ];
     for rule in rules::DEVICE.rules {
         let has_both = of(true).contains(rule.id) && of(false).contains(rule.id);
         assert!(has_both || own_tests.contains(&rule.id), "{}", rule.id);
