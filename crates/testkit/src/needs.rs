@@ -10,6 +10,7 @@
 //! A need is checked by trying it (a file system is mounted, a loop device attached), once per
 //! process. Everything made for the check is removed.
 
+mod control_group;
 mod decision;
 mod need;
 mod record;
@@ -17,8 +18,9 @@ mod record;
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+pub use control_group::ControlGroup;
 use decision::{Answer, Rules};
-pub use need::{Need, ProcessorQuota, postgresql_folder};
+pub use need::{Need, postgresql_folder};
 pub use record::TestExtent;
 
 /// Ends the test, of which this is the first line, unless the machine meets all of these [`Need`]s.
@@ -64,6 +66,28 @@ macro_rules! does_not_apply {
         $crate::needs::tell_that_it_does_not_apply(::core::module_path!(), $why);
         return;
     }};
+}
+
+/// Ends the test where the kernel is older than `$since`, a version such as `(5, 14)`, with what
+/// older ones do otherwise.
+#[macro_export]
+macro_rules! kernel_since {
+    ($since:expr, $why:expr) => {
+        if $crate::needs::kernel_version() < $since {
+            $crate::does_not_apply!($why);
+        }
+    };
+}
+
+/// The first two numbers of the kernel's release.
+///
+/// # Panics
+/// Where it has none.
+#[must_use]
+pub fn kernel_version() -> (u32, u32) {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse().ok());
+    numbers.next().zip(numbers.next()).unwrap_or_else(|| panic!("no version in {release}"))
 }
 
 /// Implements [`require!`]; `module` is that of the test.

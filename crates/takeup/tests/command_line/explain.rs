@@ -400,7 +400,7 @@ fn attached(pid: u32) -> Value {
 fn a_stage_that_a_quota_holds_back_is_told_so() {
     testkit::require!(ProcessorQuota);
     let scene = scene();
-    let quota = testkit::needs::ProcessorQuota::a_fifth().unwrap();
+    let quota = testkit::needs::ControlGroup::with_a_fifth_of_a_core().unwrap();
     let running = Running::start(scene.path(), "cat /dev/zero | gzip -1 | cat >/dev/null");
     let stages = running.stages(3);
     let check = |is_held: bool| {

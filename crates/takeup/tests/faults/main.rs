@@ -24,6 +24,7 @@ mod planted;
 mod privileges;
 mod shortage;
 mod signals;
+mod small_machine;
 mod space;
 #[path = "../command_line/watch_record.rs"]
 mod watch_record;

@@ -6,6 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use rustix::fs::{StatVfsMountFlags, XattrFlags};
 
+use super::control_group::ControlGroup;
+
 /// A need of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
@@ -68,11 +70,13 @@ pub enum Need {
     Mariadb,
     /// The right to make control groups with limited processor time.
     ProcessorQuota,
+    /// The right to make control groups with limited memory.
+    MemoryLimit,
 }
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 30] = [
+    pub const ALL: [Need; 31] = [
         Need::Root,
         Need::Mounts,
         Need::Fuse,
@@ -103,6 +107,7 @@ impl Need {
         Need::Postgresql,
         Need::Mariadb,
         Need::ProcessorQuota,
+        Need::MemoryLimit,
     ];
 
     /// Its name in `TAKEUP_TESTS_WITHOUT`, and how to get it.
@@ -153,6 +158,10 @@ impl Need {
             Need::ProcessorQuota => (
                 "processor-quota",
                 "run the tests as root; /sys/fs/cgroup with the cpu controller, for writing",
+            ),
+            Need::MemoryLimit => (
+                "memory-limit",
+                "run the tests as root; /sys/fs/cgroup with the memory controller, for writing",
             ),
         }
     }
@@ -208,66 +217,11 @@ impl Need {
                     says(&folder.join(it).to_string_lossy(), &["--version"], "PostgreSQL")
                 })
             }),
-            Need::ProcessorQuota => ProcessorQuota::a_fifth().map(|_| ()),
+            Need::ProcessorQuota => ControlGroup::with_a_fifth_of_a_core().map(drop),
+            Need::MemoryLimit => ControlGroup::with_memory(1 << 30).map(drop),
             Need::Mariadb => ["mariadbd", "mariadb", "mariadb-dump"]
                 .iter()
                 .try_for_each(|program| says(program, &["--no-defaults", "--version"], "MariaDB")),
-        }
-    }
-}
-
-/// A control group whose processes together get a fifth of one core; removed when it is dropped,
-/// once it is empty.
-pub struct ProcessorQuota {
-    folder: PathBuf,
-}
-
-impl ProcessorQuota {
-    /// Makes it, in the hierarchy that has the controller.
-    ///
-    /// # Errors
-    /// Why it cannot be made.
-    pub fn a_fifth() -> Result<ProcessorQuota, String> {
-        let all = Path::new("/sys/fs/cgroup");
-        let first = all.join("cpu");
-        let has_first = first.join("tasks").exists();
-        let parent = if has_first { first } else { all.to_owned() };
-        let name = format!("takeup-test-{}-{:?}", std::process::id(), std::thread::current().id());
-        let folder = parent.join(name.replace(['(', ')'], ""));
-        let told = |error| format!("{}: {error}", folder.display());
-        std::fs::create_dir(&folder).map_err(told)?;
-        let made = ProcessorQuota { folder };
-        if has_first {
-            made.set("cpu.cfs_period_us", "100000")?;
-            made.set("cpu.cfs_quota_us", "20000")?;
-        } else {
-            made.set("cpu.max", "20000 100000")?;
-        }
-        Ok(made)
-    }
-
-    /// Puts a process into it.
-    ///
-    /// # Errors
-    /// Why this failed.
-    pub fn holds(&self, process: u32) -> Result<(), String> {
-        self.set("cgroup.procs", &process.to_string())
-    }
-
-    fn set(&self, name: &str, value: &str) -> Result<(), String> {
-        let path = self.folder.join(name);
-        std::fs::write(&path, value).map_err(|error| format!("{}: {error}", path.display()))
-    }
-}
-
-impl Drop for ProcessorQuota {
-    fn drop(&mut self) {
-        // A killed process may be in it for a moment longer.
-        for _ in 0..100 {
-            if std::fs::remove_dir(&self.folder).is_ok() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
 }
@@ -415,7 +369,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), Need::ALL.len());
         assert!(Need::ALL.iter().enumerate().all(|(at, need)| *need as usize == at));
-        assert_eq!(Need::ProcessorQuota as usize + 1, Need::ALL.len());
+        assert_eq!(Need::MemoryLimit as usize + 1, Need::ALL.len());
     }
 
     #[test]
