@@ -15,6 +15,7 @@ mod long;
 mod modules;
 mod packages;
 mod programs;
+mod release;
 
 pub use self::drive::{DriveArguments, run as serve_drive};
 
@@ -56,6 +57,9 @@ pub struct LabArguments {
     /// How the guest's processor is made
     #[arg(long, value_enum, default_value_t = guest::Accelerator::Tcg)]
     accelerator: guest::Accelerator,
+    /// Boot an older kernel [default: this machine's Debian's]
+    #[arg(long, value_name = "VERSION", value_enum, conflicts_with = "long")]
+    kernel: Option<release::OldKernel>,
     /// Test this drive only: tgtd or sim [default: both]
     #[arg(long, value_name = "NAME", value_parser = programs::drive_names(),
         conflicts_with = "long")]
@@ -83,7 +87,7 @@ pub fn run(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
 }
 
 fn run_tests(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
-    let packages = Packages::provide(arguments.selection())?;
+    let packages = Packages::provide(arguments.selection(), arguments.kernel)?;
     let programs = programs::build(&crate::folders::repository())?;
     let tests = match arguments.selection() {
         Selection::Usual => programs::Tests::on(arguments.drive.as_deref()),
@@ -112,7 +116,7 @@ fn run_shell(arguments: &LabArguments) -> anyhow::Result<ExitCode> {
     if arguments.words.is_empty() {
         bail!("--shell needs a command: cargo xtask lab --shell -- 'mt -f /dev/nst0 status'");
     }
-    let packages = Packages::provide(arguments.selection())?;
+    let packages = Packages::provide(arguments.selection(), arguments.kernel)?;
     let job = Job {
         // Words are joined as by `ssh`: one word is a script, several are a command.
         command: arguments.words.join(" "),

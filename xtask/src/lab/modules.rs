@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 /// The modules that the guest needs, without their dependencies.
-pub const WANTED: [&str; 17] = [
+pub const WANTED: [&str; 18] = [
     "virtio_pci",
     "virtio_console",
     "9pnet_virtio",
@@ -31,6 +31,7 @@ pub const WANTED: [&str; 17] = [
     "dm_round_robin",
     "raid1",
     "virtio_rng",
+    "mq_deadline",
 ];
 
 /// Finds the wanted modules and all that they depend on below `folder`, dependencies first.
@@ -38,9 +39,7 @@ pub const WANTED: [&str; 17] = [
 /// # Errors
 /// When a module is missing or depends on itself.
 pub fn in_order(folder: &Path, wanted: &[&str]) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = HashMap::new();
-    collect(&folder.join("kernel"), &mut files)?;
-    let mut order = Order { files, placed: Vec::new(), under_way: Vec::new() };
+    let mut order = Order::of(folder)?;
     for name in wanted {
         order.place(name)?;
     }
@@ -53,11 +52,9 @@ pub fn in_order(folder: &Path, wanted: &[&str]) -> anyhow::Result<Vec<PathBuf>> 
 /// # Errors
 /// When a module is missing or depends on itself.
 pub fn list(folder: &Path) -> anyhow::Result<String> {
-    let mut files = HashMap::new();
-    collect(&folder.join("kernel"), &mut files)?;
-    let mut names: Vec<String> = files.keys().cloned().collect();
+    let mut order = Order::of(folder)?;
+    let mut names: Vec<String> = order.files.keys().cloned().collect();
     names.sort_unstable();
-    let mut order = Order { files, placed: Vec::new(), under_way: Vec::new() };
     let mut own = HashMap::new();
     for name in &names {
         order.place(name)?;
@@ -99,13 +96,23 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 struct Order {
     files: HashMap<String, PathBuf>,
+    /// Parts of the kernel itself, which other kernels have as modules.
+    built_in: BTreeSet<String>,
     placed: Vec<(String, PathBuf)>,
     under_way: Vec<String>,
 }
 
 impl Order {
+    fn of(folder: &Path) -> anyhow::Result<Order> {
+        let mut files = HashMap::new();
+        collect(&folder.join("kernel"), &mut files)?;
+        let built_in = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
+        let built_in = built_in.lines().filter_map(|line| named(Path::new(line))).collect();
+        Ok(Order { files, built_in, placed: Vec::new(), under_way: Vec::new() })
+    }
+
     fn place(&mut self, name: &str) -> anyhow::Result<()> {
-        if self.placed.iter().any(|(placed, _)| placed == name) {
+        if self.built_in.contains(name) || self.placed.iter().any(|(placed, _)| placed == name) {
             return Ok(());
         }
         if self.under_way.iter().any(|other| other == name) {
@@ -129,12 +136,15 @@ fn collect(folder: &Path, files: &mut HashMap<String, PathBuf>) -> anyhow::Resul
         if path.is_dir() {
             collect(&path, files)?;
         } else if path.extension().is_some_and(|extension| extension == "ko") {
-            let stem = path.file_stem().and_then(|stem| stem.to_str());
-            let name = stem.context("a module's name is no text")?.replace('-', "_");
-            files.insert(name, path);
+            files.insert(named(&path).context("a module's name is no text")?, path);
         }
     }
     Ok(())
+}
+
+/// The name of a module, by its file.
+fn named(path: &Path) -> Option<String> {
+    Some(path.file_stem()?.to_str()?.replace('-', "_"))
 }
 
 fn depends(module: &[u8]) -> Vec<String> {
@@ -181,6 +191,15 @@ mod tests {
         ]);
         let order = in_order(folder.path(), &["st", "sg"]).unwrap();
         assert_eq!(names(&order), ["common", "scsi-mod", "st", "sg"]);
+    }
+
+    #[test]
+    fn what_the_kernel_has_built_in_needs_no_file() {
+        let folder = tree(&[("st", "scsi-mod")]);
+        assert!(in_order(folder.path(), &["st"]).is_err());
+        let built_in = "kernel/drivers/scsi/scsi-mod.ko\n";
+        fs::write(folder.path().join("modules.builtin"), built_in).unwrap();
+        assert_eq!(names(&in_order(folder.path(), &["st", "scsi_mod"]).unwrap()), ["st"]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
+use super::release::OldKernel;
 use super::{long, modules};
 
 /// Which packages the guest has.
@@ -82,16 +83,17 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// Gets the packages from the cache; fills an empty cache first.
+    /// Gets the packages from the cache; fills an empty cache first. An older kernel replaces this
+    /// machine's where one is named.
     ///
     /// # Errors
     /// When packages cannot be fetched or unpacked, with the output of apt-get.
-    pub fn provide(selection: Selection) -> anyhow::Result<Packages> {
+    pub fn provide(selection: Selection, kernel: Option<OldKernel>) -> anyhow::Result<Packages> {
         let cache = cache_folder()?;
-        let root = cache.join(format!("root-{}", list_name(selection)));
+        let root = cache.join(format!("root-{}", list_name(selection, kernel)));
         if !root.exists() {
             fs::create_dir_all(&cache).with_context(|| format!("create {}", cache.display()))?;
-            fill(selection, &cache, &root)?;
+            fill(selection, kernel, &cache, &root)?;
         }
         Packages::find(root)
     }
@@ -117,11 +119,12 @@ fn cache_folder() -> anyhow::Result<PathBuf> {
 }
 
 /// A name that changes with the list of packages, so that a longer list refills the cache.
-fn list_name(selection: Selection) -> String {
+fn list_name(selection: Selection, kernel: Option<OldKernel>) -> String {
     // FNV-1a: enough for a name.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let names = selection.names();
-    for byte in names.iter().chain(&[KERNEL, LAYOUT]).flat_map(|name| name.bytes().chain([b'\n'])) {
+    let more = [KERNEL, LAYOUT].into_iter().chain(kernel.map(OldKernel::name));
+    for byte in names.into_iter().chain(more).flat_map(|name| name.bytes().chain([b'\n'])) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
     format!("{hash:016x}")
@@ -129,10 +132,15 @@ fn list_name(selection: Selection) -> String {
 
 /// Fetches and unpacks in a temporary folder, which gets its name at the end: several processes may
 /// do so at once, and the first one wins.
-fn fill(selection: Selection, cache: &Path, root: &Path) -> anyhow::Result<()> {
+fn fill(
+    selection: Selection,
+    kernel: Option<OldKernel>,
+    cache: &Path,
+    root: &Path,
+) -> anyhow::Result<()> {
     let work = cache.join(format!("filling-{}", std::process::id()));
     fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
-    let unpacked = fetch(selection, &work).and_then(|()| unpack(selection, &work));
+    let unpacked = fetch(selection, kernel, &work).and_then(|()| unpack(selection, kernel, &work));
     let result = unpacked.and_then(|unpacked| match fs::rename(&unpacked, root) {
         Err(error)
             if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty) =>
@@ -145,23 +153,29 @@ fn fill(selection: Selection, cache: &Path, root: &Path) -> anyhow::Result<()> {
     result
 }
 
-fn fetch(selection: Selection, work: &Path) -> anyhow::Result<()> {
+fn fetch(selection: Selection, kernel: Option<OldKernel>, work: &Path) -> anyhow::Result<()> {
     let names = selection.names();
     eprintln!("lab: fetching {} packages and a kernel", names.len());
-    let first = kernel_package().and_then(|kernel| download(work, &kernel, &names));
-    let Err(error) = first else { return Ok(()) };
-    // Package lists may be missing or outdated; only root can update them.
-    if !rustix::process::geteuid().is_root() {
-        return Err(error.context("fetch packages (sudo apt-get update renews the lists)"));
+    let download = || -> anyhow::Result<()> {
+        let own = kernel.is_none().then(|| kernel_package(&[])).transpose()?;
+        let all = names.iter().copied().chain(own.as_deref());
+        apt(work, &["download"].into_iter().chain(all).collect::<Vec<&str>>())
+    };
+    if let Err(error) = download() {
+        // Package lists may be missing or outdated; only root can update them.
+        if !rustix::process::geteuid().is_root() {
+            return Err(error.context("fetch packages (sudo apt-get update renews the lists)"));
+        }
+        apt(work, &["update"]).context("renew the package lists")?;
+        download()?;
     }
-    apt(work, &["update"]).context("renew the package lists")?;
-    let kernel = kernel_package()?;
-    download(work, &kernel, &names)
+    kernel.map_or(Ok(()), |kernel| kernel.fetch(work))
 }
 
 /// The newest kernel package, which `linux-image-amd64` depends on.
-fn kernel_package() -> anyhow::Result<String> {
+pub fn kernel_package(options: &[&str]) -> anyhow::Result<String> {
     let output = Command::new("apt-cache")
+        .args(options)
         .args(["depends", KERNEL])
         .stdin(Stdio::null())
         .output()
@@ -171,12 +185,6 @@ fn kernel_package() -> anyhow::Result<String> {
         .find_map(|line| line.trim().strip_prefix("Depends: "))
         .map(str::to_owned)
         .with_context(|| format!("no package {KERNEL}: are there package lists?"))
-}
-
-fn download(work: &Path, kernel: &str, names: &[&str]) -> anyhow::Result<()> {
-    let mut arguments = vec!["download", kernel];
-    arguments.extend(names);
-    apt(work, &arguments)
 }
 
 /// Runs apt-get with lists and cache in `work`.
@@ -195,10 +203,10 @@ pub fn apt(work: &Path, arguments: &[&str]) -> anyhow::Result<()> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    bail!("apt-get {} failed: {}", arguments[0], said.trim());
+    bail!("apt-get {} failed: {}", arguments.join(" "), said.trim());
 }
 
-fn unpack(selection: Selection, work: &Path) -> anyhow::Result<PathBuf> {
+fn unpack(selection: Selection, kernel: Option<OldKernel>, work: &Path) -> anyhow::Result<PathBuf> {
     let unpacked = work.join("root");
     extract(work, &unpacked)?;
     // Debian's root has links to usr/ in these places; folders of an upper layer would hide them.
@@ -209,7 +217,7 @@ fn unpack(selection: Selection, work: &Path) -> anyhow::Result<PathBuf> {
             fs::remove_dir_all(&folder)?;
         }
     }
-    decompress_kernel(&unpacked)?;
+    decompress_kernel(&unpacked, kernel)?;
     let folder = only_entry(&unpacked.join("usr/lib/modules"))?;
     if selection == Selection::Long {
         long::add_zfs(work, &unpacked, &folder)?;
@@ -235,10 +243,13 @@ pub fn extract(packages: &Path, into: &Path) -> anyhow::Result<()> {
 }
 
 /// An emulated processor takes seconds to decompress the kernel at every start. QEMU also boots an
-/// uncompressed kernel, by its PVH entry.
-fn decompress_kernel(unpacked: &Path) -> anyhow::Result<()> {
+/// uncompressed kernel, by its PVH entry, which those before 5.0 lack: they stay as they are.
+fn decompress_kernel(unpacked: &Path, kernel: Option<OldKernel>) -> anyhow::Result<()> {
     let compressed = only_entry_with(&unpacked.join("boot"), "vmlinuz-")?;
     let image = fs::read(&compressed).with_context(|| format!("read {}", compressed.display()))?;
+    if kernel.is_some_and(|kernel| !kernel.boots_uncompressed()) {
+        return fs::write(unpacked.join(KERNEL_IMAGE), &image).context("write the kernel");
+    }
     let payload = payload(&image)
         .with_context(|| format!("{} has no payload compressed by xz", compressed.display()))?;
     let packed = unpacked.join("boot/payload.xz");

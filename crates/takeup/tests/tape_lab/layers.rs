@@ -328,6 +328,7 @@ mod on_sim_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_parity() {
+        testkit::kernel_since!((5, 14), "md counts twice what it splits in Linux 4.18 and 5.10");
         check_array("5", 3);
     }
 
@@ -335,6 +336,7 @@ mod on_sim_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_a_volume() {
+        testkit::kernel_since!((5, 0), "device mapper counts twice what it splits");
         let script = "modprobe ext4; disk 32; disk 32; lvm_only_of $(cat disks); disk 32; \
                       set -- $(cat disks); \
                       lvm vgcreate --quiet labgroup $1 $2 >&2; \
@@ -377,6 +379,7 @@ mod on_sim_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_xfs_in_a_file() {
+        testkit::kernel_since!((5, 10), "Linux 4.18 mounts no XFS of a mkfs.xfs of today");
         let script = format!("modprobe xfs; disk 320; mkfs.xfs -q $DISK; {MOUNTED}");
         let laid = Laid::new(&script, "umount on");
         let (file, on, disk) = (laid.at("on/file"), laid.at("on"), laid.name(0));
@@ -392,6 +395,7 @@ mod on_sim_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_btrfs() {
+        testkit::kernel_since!((5, 10), "btrfs shows no read-ahead by its UUID in Linux 4.18");
         let script = format!(
             "modprobe btrfs; disk 128; disk 128; mkfs.btrfs -q -d raid0 $(cat disks) >&2; {MOUNTED}"
         );
@@ -449,6 +453,7 @@ mod on_tgtd_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_paths_over_iscsi() {
+        testkit::kernel_since!((5, 0), "the schedulers of multipath are others");
         let map = "set -- $paths; sectors=$(cat /sys/block/$1/size); \
                    dmsetup create --uuid mpath-3600140lab paths --table \
                    \"0 $sectors multipath 0 0 1 1 service-time 0 2 1 /dev/$1 1 /dev/$2 1\"; \
@@ -502,6 +507,7 @@ mod on_tgtd_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn layers_of_a_disk_that_discards() {
+        testkit::kernel_since!((4, 19), "discards are not counted");
         let script = "modprobe sd_mod; modprobe scsi_debug dev_size_mb=64 lbpu=1 delay=0; \
                       found() { grep -ls scsi_debug /sys/block/sd*/device/model | cut -d/ -f4; }; \
                       until [ -b /dev/$(found) ]; do sleep 0.1; done; : >disks; found";

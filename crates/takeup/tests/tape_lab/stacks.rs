@@ -190,6 +190,7 @@ mod on_sim_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn stacks_of_device_mapper_have_the_queues_of_their_disks() {
+        testkit::kernel_since!((5, 14), "loop devices have no scheduler in Linux 5.10");
         let script = "dmsetup create stack --table \"0 32768 linear $ONE 0\n\
                       32768 32768 linear $TWO 0\"; \
                       echo /dev/$(dmsetup info -c --noheadings -o blkdevname stack)";
@@ -207,6 +208,7 @@ mod on_sim_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn stacks_of_md_have_the_queues_of_their_disks() {
+        testkit::kernel_since!((5, 14), "loop devices have no scheduler in Linux 5.10");
         // The same as mdadm does, without its writes to the disks.
         let script = "echo md100 >/sys/module/md_mod/parameters/new_array; cd /sys/block/md100/md; \
                       echo none >metadata_version; echo raid1 >level; echo 2 >raid_disks; \
@@ -257,6 +259,7 @@ mod on_sim_drive {
     #[test]
     #[ignore = "runs in the lab: cargo xtask lab"]
     fn stacks_of_multipath_have_a_queue_of_their_own() {
+        testkit::kernel_since!((5, 0), "the schedulers of multipath are others");
         let script = "dmsetup create --uuid mpath-lab stack --table \
                       \"0 32768 multipath 0 0 1 1 round-robin 0 1 1 $ONE 1000\"; \
                       echo /dev/$(dmsetup info -c --noheadings -o blkdevname stack)";
