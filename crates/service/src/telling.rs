@@ -13,6 +13,7 @@ use runs::summary::RunSummary;
 use serde::{Deserialize, Serialize};
 
 use self::metrics::Metrics;
+pub use self::metrics::NUMBERS;
 use self::ping::{Ping, State};
 use crate::failure::Failure;
 use crate::jobs::{JobAnswer, StatusAnswer};
@@ -102,13 +103,27 @@ impl Telling {
     }
 }
 
-/// Writes the state of all jobs.
+/// Tapes that hold sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Media {
+    /// A run of a job may write over them.
+    pub free: u64,
+    /// It may not.
+    pub kept: u64,
+}
+
+/// Writes the state of all jobs, and of the media where it is known.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_status(path: &Path, status: &StatusAnswer) -> Result<(), Failure> {
+pub fn write_status(
+    path: &Path,
+    status: &StatusAnswer,
+    media: Option<Media>,
+) -> Result<(), Failure> {
     let mut metrics = Metrics::default();
     metrics::status(&mut metrics, status, experiment::run::unix_seconds());
+    metrics::media(&mut metrics, media.unwrap_or_default());
     written(path, &metrics)
 }
 

@@ -11,6 +11,7 @@ use service::failure::Failure;
 use service::jobs::{
     JobAnswer, TrialRequest, VerifiedArchive, check_config, run_job, status, try_job, units,
 };
+use service::media::{MediaRequest, MediumAnswer, media};
 use service::outcome::Outcome;
 use service::telling::{Ended, Telling, write_status};
 
@@ -91,12 +92,31 @@ pub fn run_status(arguments: &StatusArgs) -> ExitCode {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs());
         let answer = done.answer();
         if let Some(path) = &arguments.metrics {
-            write_status(path, &answer)?;
+            write_status(path, &answer, known_media(arguments))?;
         }
         print(&answer, form, &report::jobs::status(&done, now))?;
         Ok(done.outcome())
     });
     end(done, "status", form)
+}
+
+/// The media that hold sets. What is not known of them is said, and no reason to fail.
+fn known_media(arguments: &StatusArgs) -> Option<service::telling::Media> {
+    let request = MediaRequest { config: arguments.request().config, read: None };
+    let (known, untold) = match media(&request, &Cancel::new()) {
+        Ok(known) => (Some(known.media), known.warnings),
+        Err(failure) => (None, vec![format!("nothing is known of tapes: {}", failure.message())]),
+    };
+    for line in untold {
+        to_standard_error(&format!("takeup: --metrics: {line}\n"));
+    }
+    let count = |media: &[MediumAnswer], is_free: bool| {
+        media.iter().filter(|medium| medium.free == is_free).count() as u64
+    };
+    known.map(|media| service::telling::Media {
+        free: count(&media, true),
+        kept: count(&media, false),
+    })
 }
 
 /// Checks the file with the jobs.

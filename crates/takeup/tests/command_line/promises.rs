@@ -1,6 +1,6 @@
-//! What `docs/promises.md` promises: keys of documents, rules, commands and options of every
-//! version are still there. `promises/VERSION.txt` has them, a line each; that of the version in
-//! the making is written by `TAKEUP_UPDATE=1`.
+//! What `docs/promises.md` promises: keys of documents, rules, commands, options and numbers for
+//! Prometheus of every version are still there. `promises/VERSION.txt` has them, a line each; that
+//! of the version in the making is written by `TAKEUP_UPDATE=1`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -72,14 +72,21 @@ fn promised() -> BTreeSet<String> {
         }
     }
     options(&fs::read_to_string(root().join("docs/command-line.md")).unwrap(), &mut all);
+    all.extend(service::telling::NUMBERS.iter().map(|(name, _)| format!("metric {name}")));
     all
 }
 
 #[test]
 fn what_a_version_had_is_still_there() {
     let now = promised();
-    for kind in ["json probe.answer", "rule drive.", "command takeup backup", "option takeup run "]
-    {
+    let kinds = [
+        "json probe.answer",
+        "rule drive.",
+        "command takeup backup",
+        "option takeup run ",
+        "metric takeup_job_",
+    ];
+    for kind in kinds {
         assert!(now.iter().any(|line| line.starts_with(kind)), "{kind} is not found");
     }
     let version = run(Path::new("/"), &["--version"]);
@@ -109,6 +116,14 @@ fn what_a_version_had_is_still_there() {
             assert!(new.is_empty(), "TAKEUP_UPDATE=1 adds them to {}: {new:#?}", path.display());
         }
     }
+}
+
+#[test]
+fn the_page_names_every_number() {
+    let page = fs::read_to_string(root().join("docs/monitoring.md")).unwrap();
+    let names = service::telling::NUMBERS.iter().map(|(name, _)| *name);
+    let missing: Vec<&str> = names.filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/monitoring.md lacks {missing:#?}");
 }
 
 #[test]
