@@ -1,6 +1,6 @@
 //! `cargo xtask lab`: the tape tests with the real st driver, in a virtual machine.
 //!
-//! QEMU boots Debian's kernel (`packages.rs` fetches it and installs nothing) with a small
+//! QEMU boots Debian's kernel, or an older one (`old_kernel.rs`), with a small
 //! initramfs (`initramfs.rs`, `modules.rs`). The guest sees the host's root read-only, with a
 //! scratch layer on top, so that programs built on the host run unchanged. In the guest tgtd serves
 //! a tape over iSCSI on loopback, and the kernel's own driver makes it `/dev/nst0`. `guest.rs` runs
@@ -13,9 +13,9 @@ mod guest;
 mod initramfs;
 mod long;
 mod modules;
+mod old_kernel;
 mod packages;
 mod programs;
-mod release;
 
 pub use self::drive::{DriveArguments, run as serve_drive};
 
@@ -59,7 +59,7 @@ pub struct LabArguments {
     accelerator: guest::Accelerator,
     /// Boot an older kernel [default: this machine's Debian's]
     #[arg(long, value_name = "VERSION", value_enum, conflicts_with = "long")]
-    kernel: Option<release::OldKernel>,
+    kernel: Option<old_kernel::OldKernel>,
     /// Test this drive only: tgtd or sim [default: both]
     #[arg(long, value_name = "NAME", value_parser = programs::drive_names(),
         conflicts_with = "long")]

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-use super::release::OldKernel;
+use super::old_kernel::OldKernel;
 use super::{long, modules};
 
 /// Which packages the guest has.

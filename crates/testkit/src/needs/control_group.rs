@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::behind::behind;
+
 /// A control group; removed when it is dropped, once it is empty.
 pub struct ControlGroup {
     folder: PathBuf,
@@ -78,16 +80,7 @@ impl ControlGroup {
     pub fn around(&self, command: &Command) -> Command {
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]).arg(&self.folder);
-        shell.arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => shell.env(name, value),
-                None => shell.env_remove(name),
-            };
-        }
-        if let Some(folder) = command.get_current_dir() {
-            shell.current_dir(folder);
-        }
+        behind(&mut shell, command);
         shell
     }
 

@@ -18,6 +18,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use crate::behind::behind;
 use crate::stepper::call::{Call, CallVerdict};
 
 /// Sees each call. The calling thread is stopped meanwhile; the others continue.
@@ -64,16 +65,7 @@ impl Stepped {
         let mut shell = Command::new("sh");
         // The path of the input comes before the program.
         shell.args(["-c", r#"read go; input=$1; shift; exec "$@" <"$input""#, "sh", input]);
-        shell.arg(command.get_program()).args(command.get_args());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => shell.env(name, value),
-                None => shell.env_remove(name),
-            };
-        }
-        if let Some(folder) = command.get_current_dir() {
-            shell.current_dir(folder);
-        }
+        behind(&mut shell, command);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Stepped { command: shell, limit }
     }
