@@ -48,6 +48,24 @@ pub struct WantedEvent {
     pub name: &'static str,
     /// The fields that are read, at most [`FIELDS_MAX`].
     pub fields: &'static [&'static str],
+    /// Whether it is told before its turn comes as well: [`Recorder::look_ahead`].
+    pub is_urgent: bool,
+}
+
+impl WantedEvent {
+    /// An event that has its turn.
+    pub const fn new(
+        system: &'static str,
+        name: &'static str,
+        fields: &'static [&'static str],
+    ) -> WantedEvent {
+        WantedEvent { system, name, fields, is_urgent: false }
+    }
+
+    /// The same, told ahead.
+    pub const fn urgent(self) -> WantedEvent {
+        WantedEvent { is_urgent: true, ..self }
+    }
 }
 
 /// An event as it was recorded.

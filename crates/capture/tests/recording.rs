@@ -11,8 +11,8 @@ use std::sync::mpsc::channel;
 use capture::trace::{Event, Recorder, RecorderOptions, TraceError, Tracefs, WantedEvent};
 
 const EVENTS: &[WantedEvent] = &[
-    WantedEvent { system: "syscalls", name: "sys_enter_pread64", fields: &["fd", "count", "pos"] },
-    WantedEvent { system: "syscalls", name: "sys_exit_pread64", fields: &["ret", "no_such_field"] },
+    WantedEvent::new("syscalls", "sys_enter_pread64", &["fd", "count", "pos"]),
+    WantedEvent::new("syscalls", "sys_exit_pread64", &["ret", "no_such_field"]),
 ];
 const OUR_BUFFERS: u64 = 8 << 20;
 
@@ -124,11 +124,52 @@ fn what_a_small_buffer_has_no_room_for_is_counted() {
     assert_eq!(recorder.lost().unwrap(), 0);
 }
 
+/// However many calls were recorded before it, an urgent one is told at once, and has its turn
+/// afterwards.
+#[test]
+fn an_urgent_event_is_told_before_its_turn() {
+    testkit::require!(Tracefs);
+    let wanted = |name, fields| WantedEvent::new("syscalls", name, fields);
+    let events = [EVENTS[0], EVENTS[1], wanted("sys_enter_dup", &["fildes"]).urgent()];
+    let threads = [own_thread()];
+    let options = RecorderOptions {
+        events: &events,
+        everywhere: &[],
+        threads: &threads,
+        buffer_bytes: 16 << 20,
+    };
+    let tracefs = Tracefs::open().unwrap();
+    let mut recorder = Recorder::new(&tracefs, &options).unwrap();
+    let file = file_of(10_000);
+    recorder.start().unwrap();
+    read_places(&file, 5000);
+    let second = file.try_clone().unwrap();
+    let third = rustix::io::dup(&second).unwrap();
+    read_places(&file, 100);
+    recorder.stop().unwrap();
+    let mut told = Vec::new();
+    recorder.look_ahead_at_rest(&mut |event| told.push(*event)).unwrap();
+    let descriptor = u64::try_from(second.as_raw_fd()).unwrap();
+    assert_eq!(
+        told.iter().map(|it| (it.kind, it.value(0))).collect::<Vec<_>>(),
+        [(2, Some(descriptor))]
+    );
+    drop(third);
+    let mut all = Vec::new();
+    recorder.read_rest(1000, &mut |event| all.push(event)).unwrap();
+    assert!((1000..10_000).contains(&all.len()), "{}", all.len());
+    recorder.look_ahead_at_rest(&mut |event| panic!("told twice: {event:?}")).unwrap();
+    recorder.read_rest(usize::MAX, &mut |event| all.push(event)).unwrap();
+    assert_eq!(all.len(), 10_201);
+    assert_eq!(all[10_000], told[0]);
+    assert!(all.is_sorted_by_key(|event| event.time_ns));
+}
+
 #[test]
 fn what_this_kernel_lacks_is_told() {
     testkit::require!(Tracefs);
     let tracefs = Tracefs::open().unwrap();
-    let lacking = WantedEvent { system: "syscalls", name: "sys_enter_nothing", fields: &[] };
+    let lacking = WantedEvent::new("syscalls", "sys_enter_nothing", &[]);
     let events = [EVENTS[0], lacking];
     let threads = [own_thread()];
     let of = |events| RecorderOptions {

@@ -2,8 +2,11 @@
 //!
 //! Workers take numbered tasks and finish them in any order. What must happen in the order of the
 //! numbers (a place in the archive, a place in the output) happens between [`Turnstile::enter`] and
-//! the end of the [`Turn`]. Waiting tickets sleep on a few separate condition variables, so that a
-//! turn wakes its successor and not all others.
+//! [`Turn::pass`]. Waiting tickets sleep on a few separate condition variables, so that a turn
+//! wakes its successor and not all others.
+//!
+//! A turn whose work failed, or panicked, is never passed on: whoever came next would go on with
+//! what is half done, and what it finds there would hide the failure.
 
 use std::sync::{Condvar, Mutex};
 
@@ -29,10 +32,12 @@ struct Tickets {
     waiting: [usize; DOORS],
 }
 
-/// The turn; passed on when dropped.
+/// The turn. Dropped without being passed on, it stops the run: no later ticket passes.
 #[derive(Debug)]
+#[must_use = "who has the turn passes it on"]
 pub struct Turn<'a> {
     turnstile: &'a Turnstile,
+    is_passed: bool,
 }
 
 impl Turnstile {
@@ -70,12 +75,14 @@ impl Turnstile {
             }
             account.switch(ThreadState::Working);
         }
-        Ok(Turn { turnstile: self })
+        Ok(Turn { turnstile: self, is_passed: false })
     }
 }
 
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
+impl Turn<'_> {
+    /// Lets the next ticket pass: the work in order is complete.
+    pub fn pass(mut self) {
+        self.is_passed = true;
         let mut queue = lock(&self.turnstile.queue);
         queue.next += 1;
         let door = queue.next as usize % DOORS;
@@ -86,6 +93,14 @@ impl Drop for Turn<'_> {
             // Tickets that share a door differ by 64: wake all of them, of which only one
             // continues.
             self.turnstile.doors[door].notify_all();
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if !self.is_passed {
+            self.turnstile.cancel.fail();
         }
     }
 }

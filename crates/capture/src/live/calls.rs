@@ -77,6 +77,16 @@ impl Call {
         ) || matches!(self, Sync(_) | Allocate)
     }
 
+    /// Whether another file may be behind a descriptor afterwards. What is there has to be looked
+    /// at soon, however many other events were recorded before.
+    const fn changes_descriptors(self) -> bool {
+        use Call::*;
+        matches!(
+            self,
+            Open | Create | OpenBySettings | Close | CloseRange | Duplicate | DuplicateTo
+        )
+    }
+
     /// Whether what it returns is a new descriptor of a file.
     pub(super) fn opens(self) -> bool {
         matches!(self, Call::Open | Call::Create | Call::OpenBySettings)
@@ -98,11 +108,13 @@ macro_rules! row {
                 system: "syscalls",
                 name: concat!("sys_enter_", $name),
                 fields: &[$($field),*],
+                is_urgent: $call.changes_descriptors(),
             },
             exit: WantedEvent {
                 system: "syscalls",
                 name: concat!("sys_exit_", $name),
                 fields: &["ret"],
+                is_urgent: $call.changes_descriptors(),
             },
         }
     };
@@ -150,37 +162,21 @@ pub(super) const CALLS: &[Row] = &[
 
 /// What else is recorded of the threads.
 const OTHERS: &[WantedEvent] = &[
-    WantedEvent { system: "task", name: "task_newtask", fields: &["pid", "clone_flags"] },
-    WantedEvent { system: "sched", name: "sched_process_exit", fields: &["pid", "group_dead"] },
-    WantedEvent { system: "sched", name: "sched_process_exec", fields: &["pid", "old_pid"] },
-    WantedEvent {
-        system: "block",
-        name: "block_bio_queue",
-        fields: &["dev", "nr_sector", "rwbs", "sector"],
-    },
-    WantedEvent {
-        system: "filemap",
-        name: "mm_filemap_fault",
-        fields: &["s_dev", "i_ino", "index"],
-    },
+    WantedEvent::new("task", "task_newtask", &["pid", "clone_flags"]).urgent(),
+    WantedEvent::new("sched", "sched_process_exit", &["pid", "group_dead"]),
+    WantedEvent::new("sched", "sched_process_exec", &["pid", "old_pid"]),
+    WantedEvent::new("block", "block_bio_queue", &["dev", "nr_sector", "rwbs", "sector"]),
+    WantedEvent::new("filemap", "mm_filemap_fault", &["s_dev", "i_ino", "index"]).urgent(),
 ];
 
 /// What is recorded whoever it is of: what a ring's own threads do is told by the ring only.
 const RINGS: &[WantedEvent] = &[
-    WantedEvent {
-        system: "io_uring",
-        name: "io_uring_submit_req",
-        fields: &["ctx", "req", "opcode", "flags"],
-    },
+    WantedEvent::new("io_uring", "io_uring_submit_req", &["ctx", "req", "opcode", "flags"]),
     // As it was called before Linux 6.3.
-    WantedEvent {
-        system: "io_uring",
-        name: "io_uring_submit_sqe",
-        fields: &["ctx", "req", "opcode", "flags"],
-    },
-    WantedEvent { system: "io_uring", name: "io_uring_file_get", fields: &["ctx", "req", "fd"] },
-    WantedEvent { system: "io_uring", name: "io_uring_queue_async_work", fields: &["ctx", "req"] },
-    WantedEvent { system: "io_uring", name: "io_uring_complete", fields: &["ctx", "req", "res"] },
+    WantedEvent::new("io_uring", "io_uring_submit_sqe", &["ctx", "req", "opcode", "flags"]),
+    WantedEvent::new("io_uring", "io_uring_file_get", &["ctx", "req", "fd"]),
+    WantedEvent::new("io_uring", "io_uring_queue_async_work", &["ctx", "req"]),
+    WantedEvent::new("io_uring", "io_uring_complete", &["ctx", "req", "res"]),
 ];
 
 /// What an event is.

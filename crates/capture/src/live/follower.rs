@@ -81,11 +81,16 @@ impl Follower {
         }
     }
 
+    /// Looks up what an urgent event leads to, before its turn comes: to be called for each, in
+    /// the order of the times.
+    pub fn look_ahead(&mut self, event: &Event) {
+        self.lookups.look(event, &mut self.threads);
+        self.mappings.look(event, &mut self.threads);
+    }
+
     /// Takes what was recorded since the last time, in the order of the times, and hands out the
     /// operations of the batch before it: what was looked up for those is in no doubt any more.
     pub fn take(&mut self, batch: Vec<Event>, to: &mut dyn Recording) {
-        self.lookups.look(&batch, &mut self.threads);
-        self.mappings.look(&batch, &mut self.threads);
         let before = std::mem::replace(&mut self.waiting, batch);
         let horizon_ns = before.last().map_or(0, |event| event.time_ns);
         for event in &before {

@@ -10,8 +10,8 @@ use super::files::Looked;
 use super::threads::Threads;
 use crate::operation::{Known, Unknown};
 
-/// More are not looked up in one batch.
-const LOOKUPS_MAX: usize = 4096;
+/// More are not kept until their turn comes.
+const LOOKUPS_MAX: usize = 1 << 14;
 
 /// An opening, by who ended it when.
 type Opening = (u32, u64);
@@ -25,15 +25,13 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    /// Goes through a batch before anything is made of it.
-    pub(super) fn look(&mut self, batch: &[Event], threads: &mut Threads) {
-        for event in batch {
-            match EventKind::of(event.kind) {
-                EventKind::Enter(row) => self.enter(row, event, threads),
-                EventKind::Exit(row) => self.exit(row, event, threads),
-                EventKind::New => started(event, threads),
-                _ => {}
-            }
+    /// Looks at what an event opened, closed or started, before anything is made of it.
+    pub(super) fn look(&mut self, event: &Event, threads: &mut Threads) {
+        match EventKind::of(event.kind) {
+            EventKind::Enter(row) => self.enter(row, event, threads),
+            EventKind::Exit(row) => self.exit(row, event, threads),
+            EventKind::New => started(event, threads),
+            _ => {}
         }
     }
 

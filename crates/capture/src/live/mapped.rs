@@ -44,14 +44,15 @@ pub(super) struct Mappings {
 }
 
 impl Mappings {
-    /// Looks up what is fetched for the first time in a batch, before anything is made of it.
-    pub(super) fn look(&mut self, batch: &[Event], threads: &mut Threads) {
-        for event in batch.iter().filter(|event| EventKind::of(event.kind) == EventKind::Fault) {
-            let Some(key) = key(event, threads) else { continue };
-            if self.all.len() < MAPPINGS_MAX && !self.all.contains_key(&key) {
-                let found = maps(key.0).map_or(Mapped::Gone, |text| mapped(&text, key.1, key.2));
-                self.all.insert(key, found);
-            }
+    /// Looks up what is fetched for the first time, before anything is made of it.
+    pub(super) fn look(&mut self, event: &Event, threads: &mut Threads) {
+        if EventKind::of(event.kind) != EventKind::Fault {
+            return;
+        }
+        let Some(key) = key(event, threads) else { return };
+        if self.all.len() < MAPPINGS_MAX && !self.all.contains_key(&key) {
+            let found = maps(key.0).map_or(Mapped::Gone, |text| mapped(&text, key.1, key.2));
+            self.all.insert(key, found);
         }
     }
 

@@ -9,8 +9,9 @@ use super::follower::Follower;
 use super::threads::family;
 use crate::operation::Recording;
 
-/// Events that are taken at once; more wait in the kernel's buffers.
-const EVENTS_AT_ONCE: usize = 100_000;
+/// Events that are taken at once; more wait in the kernel's buffers. After each batch it is looked
+/// which files were opened.
+const EVENTS_AT_ONCE: usize = 10_000;
 /// Between two looks for new threads, at least, and how much of the time they may take.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_SHARE: u32 = 20;
@@ -124,6 +125,8 @@ impl Session {
     /// When the kernel's buffers cannot be read.
     pub fn step(&mut self, to: &mut dyn Recording) -> Result<bool, TraceError> {
         self.look(to)?;
+        let follower = &mut self.follower;
+        self.recorder.look_ahead(&mut |event| follower.look_ahead(event))?;
         let mut batch: Vec<Event> = Vec::new();
         let count = self.recorder.read(EVENTS_AT_ONCE, &mut |event| batch.push(event))?;
         self.take(batch, to);
@@ -154,9 +157,11 @@ impl Session {
         self.recorder.stop()?;
         let mut batch = Vec::new();
         loop {
+            let follower = &mut self.follower;
+            self.recorder.look_ahead_at_rest(&mut |event| follower.look_ahead(event))?;
             let count = self.recorder.read_rest(EVENTS_AT_ONCE, &mut |event| batch.push(event))?;
             self.take(std::mem::take(&mut batch), to);
-            if count < EVENTS_AT_ONCE {
+            if count == 0 {
                 break;
             }
         }

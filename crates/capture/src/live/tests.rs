@@ -75,7 +75,7 @@ impl Story {
         let mut follower = Follower::new();
         let mut kept = Kept::default();
         follower.meet(&BTreeSet::from([PROCESS]), &mut kept);
-        follower.take(self.events, &mut kept);
+        take(&mut follower, &self.events, &mut kept);
         follower.finish(&mut kept);
         kept
     }
@@ -83,10 +83,16 @@ impl Story {
     fn told(self) -> Kept {
         let mut follower = Follower::new();
         let mut kept = Kept::default();
-        follower.take(self.events, &mut kept);
+        take(&mut follower, &self.events, &mut kept);
         follower.finish(&mut kept);
         kept
     }
+}
+
+/// As a session does: what changes descriptors is looked at first.
+fn take(follower: &mut Follower, events: &[Event], kept: &mut Kept) {
+    events.iter().for_each(|event| follower.look_ahead(event));
+    follower.take(events.to_vec(), kept);
 }
 
 fn offsets(kept: &Kept) -> Vec<Known<u64>> {
@@ -270,7 +276,7 @@ fn requests_of_libaio_are_seen_where_the_device_is_given_them() {
     story.call(PROCESS, "io_getevents", &[77], 2);
     let mut follower = Follower::new();
     let mut kept = Kept::default();
-    follower.take(story.events, &mut kept);
+    take(&mut follower, &story.events, &mut kept);
     follower.finish(&mut kept);
     let found: Vec<_> =
         kept.operations.iter().map(|it| (it.asked, it.asked_bytes, it.in_flight)).collect();
@@ -288,13 +294,13 @@ fn what_had_begun_when_events_were_lost_is_forgotten() {
     let mut story = Story::of_a_process();
     story.call(PROCESS, "openat", &[0], 3);
     story.event(PROCESS, "sys_enter_read", &[3, 10]);
-    follower.take(story.events, &mut kept);
+    take(&mut follower, &story.events, &mut kept);
     follower.take(Vec::new(), &mut kept);
     follower.lose(5, &mut kept);
     let mut story = Story::default();
     story.event(PROCESS, "sys_exit_read", &[10]);
     story.call(PROCESS, "read", &[3, 10], 10);
-    follower.take(story.events, &mut kept);
+    take(&mut follower, &story.events, &mut kept);
     follower.finish(&mut kept);
     assert_eq!(kept.lost, 5);
     assert_eq!(kept.operations.len(), 1);
@@ -369,10 +375,10 @@ fn requests_of_libaio_have_no_known_depth_after_a_loss() {
     let (first, rest) = story.events.split_at(1);
     let mut follower = Follower::new();
     let mut kept = Kept::default();
-    follower.take(first.to_vec(), &mut kept);
+    take(&mut follower, first, &mut kept);
     follower.take(Vec::new(), &mut kept);
     follower.lose(7, &mut kept);
-    follower.take(rest.to_vec(), &mut kept);
+    take(&mut follower, rest, &mut kept);
     follower.finish(&mut kept);
     assert_eq!(kept.operations[0].in_flight, Err(Unknown::BegunBefore));
 }
@@ -411,7 +417,7 @@ fn what_is_moved_within_the_kernel_counts_also_where_no_name_is_known() {
     story.call(PROCESS, "splice", &[10, 11, 60, 0, 0], 60);
     let mut follower = Follower::new();
     let mut kept = Kept::default();
-    follower.take(story.events, &mut kept);
+    take(&mut follower, &story.events, &mut kept);
     follower.finish(&mut kept);
     let moved = |asked| {
         let of = kept.operations.iter().filter(move |it| it.asked == asked);

@@ -20,8 +20,11 @@ const WRITING_NS: u64 = 500_000;
 const PAGES_AT_ONCE: usize = 16;
 /// A page is read at most this large (`buffer_subbuf_size_kb`).
 const PAGE_BYTES_MAX: usize = 1 << 20;
-/// Of the whole buffer space, what those events have that are recorded of everybody.
-const EVERYWHERE_SHARE: u64 = 8;
+/// Of the whole buffer space, what those events have that are recorded of everybody, and those
+/// that are told ahead.
+const SMALL_SHARE: u64 = 8;
+/// As many events that were told ahead wait for their turn; more wait in the kernel's buffers.
+const AHEAD_MAX: usize = 1 << 16;
 
 /// What is recorded.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +71,12 @@ pub struct Recorder {
     by_number: Vec<Option<Binding>>,
     page: Vec<u8>,
     missing: Vec<String>,
+    /// The first so many instances record certain threads, the others everybody.
+    of_threads: usize,
+    /// The buffers of events that are told ahead come first, and are so many.
+    urgent: usize,
+    /// Whatever is urgent and older was told.
+    told_ns: u64,
     /// Threads that are recorded by our own will.
     followed: BTreeSet<u32>,
     broken_pages: u64,
@@ -91,25 +100,41 @@ impl Recorder {
             by_number: Vec::new(),
             page,
             missing: Vec::new(),
+            of_threads: 0,
+            urgent: 0,
+            told_ns: 0,
             followed: BTreeSet::new(),
             broken_pages: 0,
         };
-        let everywhere_bytes = match options.everywhere {
-            [] => 0,
-            _ => options.buffer_bytes / EVERYWHERE_SHARE,
-        };
-        let own_bytes = options.buffer_bytes - everywhere_bytes;
-        let own = Instance::make(tracefs, own_bytes)?;
-        own.follow_forks()?;
-        let found = recorder.bind(tracefs, &own, options.events, 0)?;
-        recorder.add(own)?;
+        let numbered = || (0_u16..).zip(options.events.iter().chain(options.everywhere));
+        let (own, everywhere) = (options.events.len(), options.everywhere.len());
+        let of_threads = numbered().take(own);
+        let (urgent, in_turn): (Vec<_>, Vec<_>) = of_threads.partition(|(_, it)| it.is_urgent);
+        let everywhere: Vec<_> = numbered().skip(own).take(everywhere).collect();
+        let small_bytes = options.buffer_bytes / SMALL_SHARE;
+        let share = |events: &[_]| if events.is_empty() { 0 } else { small_bytes };
+        let left_bytes = options.buffer_bytes - share(&urgent) - share(&everywhere);
+        let mut found = 0;
+        for (events, bytes) in [(&urgent, share(&urgent)), (&in_turn, left_bytes)] {
+            if events.is_empty() {
+                continue;
+            }
+            let instance = Instance::make(tracefs, bytes)?;
+            instance.follow_forks()?;
+            found += recorder.bind(tracefs, &instance, events)?;
+            recorder.add(instance)?;
+            recorder.of_threads += 1;
+            if events.iter().any(|(_, wanted)| wanted.is_urgent) {
+                recorder.urgent = recorder.buffers.len();
+            }
+        }
         recorder.follow(options.threads)?;
         if found == 0 {
             return Err(TraceError::NoEvents);
         }
-        if !options.everywhere.is_empty() {
-            let all = Instance::make(tracefs, everywhere_bytes)?;
-            recorder.bind(tracefs, &all, options.everywhere, options.events.len())?;
+        if !everywhere.is_empty() {
+            let all = Instance::make(tracefs, small_bytes)?;
+            recorder.bind(tracefs, &all, &everywhere)?;
             recorder.add(all)?;
         }
         Ok(recorder)
@@ -120,11 +145,10 @@ impl Recorder {
         &mut self,
         tracefs: &Tracefs,
         instance: &Instance,
-        wanted: &[WantedEvent],
-        first: usize,
+        wanted: &[(u16, &WantedEvent)],
     ) -> Result<usize, TraceError> {
         let mut found = 0;
-        for (at, wanted) in wanted.iter().enumerate() {
+        for (kind, wanted) in wanted {
             let Some(format) = tracefs.format(wanted.system, wanted.name)? else {
                 self.missing.push(format!("{}:{}", wanted.system, wanted.name));
                 continue;
@@ -138,8 +162,7 @@ impl Recorder {
             if self.by_number.len() <= number {
                 self.by_number.resize(number + 1, None);
             }
-            let kind = u16::try_from(first + at).unwrap_or(u16::MAX);
-            self.by_number[number] = Some(Binding { kind, fields });
+            self.by_number[number] = Some(Binding { kind: *kind, fields });
             instance.enable(wanted.system, wanted.name)?;
             found += 1;
         }
@@ -179,7 +202,8 @@ impl Recorder {
     pub fn follow(&mut self, threads: &[u32]) -> Result<usize, TraceError> {
         let new: Vec<u32> =
             threads.iter().copied().filter(|it| !self.followed.contains(it)).collect();
-        self.instances[0].follow(&new)?;
+        let of_threads = &self.instances[..self.of_threads];
+        of_threads.iter().try_for_each(|instance| instance.follow(&new))?;
         self.followed.extend(&new);
         Ok(new.len())
     }
@@ -203,6 +227,48 @@ impl Recorder {
     /// When tracefs refuses.
     pub fn stop(&mut self) -> Result<(), TraceError> {
         self.instances.iter().try_for_each(Instance::stop)
+    }
+
+    /// Tells all urgent events that were recorded up to about now, oldest first and each one once,
+    /// however many others were recorded before them. [`Recorder::read`] hands them out again when
+    /// their turn comes, and none that was not told here.
+    ///
+    /// # Errors
+    /// When a buffer cannot be read.
+    pub fn look_ahead(&mut self, out: &mut impl FnMut(&Event)) -> Result<(), TraceError> {
+        self.look_ahead_until(now_ns().saturating_sub(WRITING_NS), out)
+    }
+
+    /// The same, once nothing is recorded any more. As the room is limited, it is to be called
+    /// again after each [`Recorder::read_rest`].
+    ///
+    /// # Errors
+    /// When a buffer cannot be read.
+    pub fn look_ahead_at_rest(&mut self, out: &mut impl FnMut(&Event)) -> Result<(), TraceError> {
+        self.look_ahead_until(u64::MAX, out)
+    }
+
+    fn look_ahead_until(
+        &mut self,
+        end_ns: u64,
+        out: &mut impl FnMut(&Event),
+    ) -> Result<(), TraceError> {
+        let mut complete_ns = end_ns;
+        for at in 0..self.urgent {
+            while self.queues[at].complete_until_ns() < end_ns
+                && self.queues[at].events.len() < AHEAD_MAX
+            {
+                self.fill(at, end_ns)?;
+            }
+            complete_ns = complete_ns.min(self.queues[at].complete_until_ns());
+        }
+        let urgent = &self.queues[..self.urgent];
+        let new = urgent.iter().flat_map(|queue| queue.between(self.told_ns, complete_ns));
+        let mut new: Vec<&Event> = new.collect();
+        new.sort_by_key(|event| event.time_ns);
+        new.into_iter().for_each(out);
+        self.told_ns = self.told_ns.max(complete_ns);
+        Ok(())
     }
 
     /// Hands out what was recorded, oldest first, up to about now; what is in the buffers of some
@@ -232,26 +298,35 @@ impl Recorder {
         end_ns: u64,
         out: &mut impl FnMut(Event),
     ) -> Result<usize, TraceError> {
+        let end_ns = if self.urgent > 0 { end_ns.min(self.told_ns) } else { end_ns };
         let mut count = 0;
         loop {
             let mut counted = |event| {
                 count += 1;
                 out(event);
             };
-            let Some(at) = merge::oldest(&mut self.queues, &mut counted) else { return Ok(count) };
-            if self.queues[at].horizon_ns >= end_ns || count >= most {
+            let Some(at) = merge::oldest(&mut self.queues, end_ns, &mut counted) else {
+                return Ok(count);
+            };
+            if count >= most {
                 return Ok(count);
             }
-            // Empty at this moment, if it is: whatever is older was in it.
-            let looked_ns = if end_ns == u64::MAX { u64::MAX } else { now_ns() - WRITING_NS };
-            if !self.fill(at)? {
-                self.queues[at].horizon_ns = looked_ns;
-            }
+            self.fill(at, end_ns)?;
         }
     }
 
+    /// Reads some pages of a buffer, or learns that it is empty.
+    fn fill(&mut self, at: usize, end_ns: u64) -> Result<(), TraceError> {
+        // Empty at this moment, if it is: whatever is older was in it.
+        let looked_ns = if end_ns == u64::MAX { u64::MAX } else { now_ns() - WRITING_NS };
+        if !self.take_pages(at)? {
+            self.queues[at].horizon_ns = looked_ns;
+        }
+        Ok(())
+    }
+
     /// Reads some pages of a buffer; whether there were any.
-    fn fill(&mut self, at: usize) -> Result<bool, TraceError> {
+    fn take_pages(&mut self, at: usize) -> Result<bool, TraceError> {
         let mut has_any = false;
         for _ in 0..PAGES_AT_ONCE {
             let pages = &self.buffers[at].pages;

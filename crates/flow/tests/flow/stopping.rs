@@ -74,14 +74,35 @@ fn a_turn_wakes_the_next_one() {
             let (turnstile, passed) = (&turnstile, &passed);
             scope.spawn(move || {
                 for ticket in (first..TICKETS).step_by(2) {
-                    let _turn =
+                    let turn =
                         turnstile.enter(ticket, &mut account(), ThreadState::Starved).unwrap();
                     passed.lock().unwrap().push(ticket);
+                    turn.pass();
                 }
             });
         }
     });
     assert!(passed.into_inner().unwrap().into_iter().eq(0..TICKETS));
+}
+
+/// What a panic left half done is not gone on with, and stops whoever waits for it.
+#[test]
+fn a_turn_that_broke_down_is_not_passed_on() {
+    let cancel = Cancel::new();
+    let turnstile = Turnstile::new(cancel.clone());
+    std::thread::scope(|scope| {
+        let turn = turnstile.enter(0, &mut account(), ThreadState::Blocked).unwrap();
+        let next = scope.spawn(|| {
+            turnstile.enter(1, &mut account(), ThreadState::Blocked).map(|_| ()).unwrap_err()
+        });
+        let broken = scope.spawn(move || {
+            let _turn = turn;
+            std::panic::resume_unwind(Box::new("half done"));
+        });
+        assert!(broken.join().is_err());
+        assert_eq!(next.join().unwrap(), Stopped::Failed);
+    });
+    assert_eq!(cancel.check(), Err(Stopped::Failed));
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub(super) fn run(shared: &Shared<'_>, account: &mut Account) -> Result<(), Back
                 put(shared.producer, &padding, account)?;
             }
         }
-        drop(turn);
+        turn.pass();
         account.stage().add_bytes(bytes);
     }
     Ok(())

@@ -141,7 +141,7 @@ impl<'a> Hasher<'a> {
         });
         let turn = self.turnstile.enter(block.number(), account, ThreadState::Blocked)?;
         lock(&self.gathering).add(&block, hashed, self.groups)?;
-        drop(turn);
+        turn.pass();
         Ok(())
     }
 

@@ -23,7 +23,7 @@ use flow::in_flight::InFlight;
 use flow::monitor::{Counter, Harm, Level, Monitor, Notice};
 use flow::queue::Queue;
 use flow::ring::{Producer, Reservation};
-use flow::turnstile::Turnstile;
+use flow::turnstile::{Turn, Turnstile};
 use tree::{Capture, CaptureError, Capturer, Entry, LeaseWait, Skip, SparseMap};
 
 use super::draft::{Content, Draft, fill_content};
@@ -195,11 +195,24 @@ impl<'a> Reader<'a> {
         self.resolve_links(&mut rest);
         self.drop_dangling(&mut rest);
         self.announce_passed_over();
-        let mut turn = Some(turn);
+        spent += self.in_turn(turn, &mut rest, held)?;
+        self.drafts = rest;
+        Ok(spent)
+    }
+
+    /// Gives every draft its place, and reads it. The turn is passed on once no place is left to
+    /// be given.
+    fn in_turn(
+        &mut self,
+        turn: Turn<'_>,
+        rest: &mut VecDeque<Draft>,
+        held: Option<Arc<Held>>,
+    ) -> Result<Spent, BackupError> {
+        let (mut turn, mut spent) = (Some(turn), Spent::default());
         while let Some(first) = rest.front_mut() {
             self.close_segment()?;
             if first.total_bytes() > self.shared.group_bytes_max as u64 {
-                let still = shared.sweep.as_ref().map(Sweep::stream);
+                let still = self.shared.sweep.as_ref().map(Sweep::stream);
                 self.stream(first)?;
                 drop(still);
                 rest.pop_front();
@@ -209,18 +222,21 @@ impl<'a> Reader<'a> {
                 rest.pop_front().map_or(Ok(()), |draft| self.place(draft, held.clone()))?;
                 continue;
             }
-            let length = self.group_length(&rest);
+            let length = self.group_length(rest);
             let (reservation, findings) = self.reserve_group(&rest.make_contiguous()[..length])?;
-            if length == rest.len() {
-                turn = None;
+            if length == rest.len()
+                && let Some(turn) = turn.take()
+            {
+                turn.pass();
             }
             self.meter.start();
             self.read_group(&mut rest.make_contiguous()[..length], reservation, &findings)?;
             self.keep(rest.drain(..length));
             spent += self.meter.spent();
         }
-        drop(turn);
-        self.drafts = rest;
+        if let Some(turn) = turn {
+            turn.pass();
+        }
         Ok(spent)
     }
 

@@ -201,7 +201,7 @@ impl Decompress {
                     self.put_gap(here, bytes, error.to_string(), account)?;
                 }
             }
-            drop(turn);
+            turn.pass();
         }
         Ok(())
     }
@@ -429,7 +429,7 @@ impl Cutter<'_> {
                 break decoder.finish().err();
             }
         };
-        drop(turn);
+        turn.pass();
         if let Some(ChunkError::WindowTooLarge { window_bytes, .. }) = failed {
             self.shared.window_bytes.store(window_bytes, Ordering::Relaxed);
             return Ok(());
@@ -486,7 +486,7 @@ impl Cutter<'_> {
         }
         let start_bytes = self.shared.position();
         self.shared.gaps.enter(Gap { start_bytes, length_bytes: 0, why });
-        drop(turn);
+        turn.pass();
         Ok(found)
     }
 }

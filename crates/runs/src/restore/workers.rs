@@ -365,7 +365,9 @@ impl Creator<'_> {
             self.shared.announce(&open.member);
             open.written = content.drain(..).try_for_each(|slice| self.shared.put(open, &slice));
         }
-        drop(turn);
+        if let Some(turn) = turn {
+            turn.pass();
+        }
         files.into_iter().for_each(|(open, _)| self.finish(open));
         Ok(())
     }

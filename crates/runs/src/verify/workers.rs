@@ -22,7 +22,7 @@ use flow::crew::{Crew, cores};
 use flow::monitor::{Counter, Harm};
 use flow::queue::Queue;
 use flow::run::StageKind;
-use flow::turnstile::Turnstile;
+use flow::turnstile::{Turn, Turnstile};
 use tree::{Accounts, CompareOptions, LiveTree};
 
 use super::ahead::{Ahead, InWindow};
@@ -230,7 +230,7 @@ impl<'a> Workers<'a> {
 
     /// Waits until everything before `ticket` has been entered.
     pub fn wait_for_turn(&self, ticket: u64, account: &mut Account) -> Result<(), Stopped> {
-        self.turnstile.enter(ticket, account, ThreadState::Blocked).map(drop)
+        self.turnstile.enter(ticket, account, ThreadState::Blocked).map(Turn::pass)
     }
 
     fn work(&self, index: usize, account: &mut Account) -> Result<(), VerifyError> {
@@ -298,7 +298,7 @@ impl<'a> Workers<'a> {
             results.enter(outcome, self.warnings)?;
         }
         drop(results);
-        drop(turn);
+        turn.pass();
         Ok(())
     }
 }
