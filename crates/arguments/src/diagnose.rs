@@ -123,6 +123,12 @@ impl DiagnoseArgs {
             writes: self.write_test,
         })
     }
+
+    /// Whether a line was given as words, without quotes around it.
+    pub fn is_unquoted_line(&self) -> bool {
+        let is_line = matches!(subject(&self.subject), Ok(DiagnoseSubject::Line(_)));
+        is_line && self.subject.len() > 1
+    }
 }
 
 /// Paths, or a line: one word with spaces that is no path, or words that begin with a program.

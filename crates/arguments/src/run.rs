@@ -107,7 +107,8 @@ impl From<ReadOrderName> for ReadOrderChoice {
 /// How data are buffered on their way to a target.
 #[derive(Args, Clone, Debug)]
 pub struct TargetArgs {
-    /// Replace an existing target once the new one is complete
+    /// Replace an existing target once the new one is complete; a tape is written from its
+    /// beginning, and the sets on it are gone
     #[arg(long)]
     overwrite: bool,
     /// Permissions of a target file, in octal; default: those of the replaced file, for a new file

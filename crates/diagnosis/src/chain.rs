@@ -146,6 +146,8 @@ pub enum WhyUnknown {
     Elsewhere,
     /// A device on which nothing may be written.
     Device,
+    /// It has the name of a tape drive that is not there.
+    NoDrive,
 }
 
 impl std::fmt::Display for WhyUnknown {
@@ -158,6 +160,7 @@ impl std::fmt::Display for WhyUnknown {
             }
             WhyUnknown::Elsewhere => "it is somewhere else, and was not asked",
             WhyUnknown::Device => "nothing is written to a device",
+            WhyUnknown::NoDrive => "there is no tape drive of that name on this machine",
         })
     }
 }

@@ -87,6 +87,42 @@ struct Said {
 /// Words in front of a program that do not change what it reads and writes.
 const PREFIXES: [&str; 6] = ["sudo", "nice", "ionice", "time", "nohup", "env"];
 
+/// A line of a crontab without the times in front of it, and the user that `/etc/crontab` has
+/// there (crontab(5)); any other line as it is.
+pub fn without_times(line: &str) -> &str {
+    /// Minute, hour, day, month, day of the week.
+    const FIELDS: usize = 5;
+    let is_time = |word: &str| {
+        let named = |part: &str| part.len() == 3 && part.bytes().all(|it| it.is_ascii_alphabetic());
+        let numbered = |part: &str| {
+            !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit() || b"*/-".contains(&it))
+        };
+        word.split(',').all(|part| numbered(part) || named(part))
+    };
+    let mut rest = line.trim_start();
+    if let Some(behind) = rest.strip_prefix('@') {
+        // @daily and the like.
+        return behind.split_once(char::is_whitespace).map_or(line, |(_, rest)| user_off(rest));
+    }
+    for _ in 0..FIELDS {
+        let Some((word, behind)) = rest.split_once(char::is_whitespace) else { return line };
+        if !is_time(word) {
+            return line;
+        }
+        rest = behind.trim_start();
+    }
+    user_off(rest)
+}
+
+/// Without a first word that is `root`: other users' names could be programs.
+fn user_off(rest: &str) -> &str {
+    let rest = rest.trim_start();
+    match rest.split_once(char::is_whitespace) {
+        Some(("root", behind)) => behind.trim_start(),
+        _ => rest,
+    }
+}
+
 /// Reads a line; `None` where it is not one pipeline.
 pub fn typed(line: &str) -> Option<Typed> {
     let stages = pipeline::line::stages(line)?;
@@ -331,6 +367,16 @@ mod tests {
         #[test]
         fn no_line_panics(line in r#"(tar|dd|pv|cp|gzip|mbuffer) [a-zA-Z |<>'"$=0-9/.-]{0,50}"#) {
             let _ = typed(&line);
+        }
+    }
+
+    #[test]
+    fn times_of_a_crontab_are_no_part_of_the_line() {
+        for times in ["0 3 * * *", "*/5 1-4 1,15 * mon,wed", "@daily", "0 3 * * 0 root"] {
+            assert_eq!(without_times(&format!("{times} tar cf x.tar /srv")), "tar cf x.tar /srv");
+        }
+        for line in ["tar cf x.tar /srv", "dd if=1 of=2", "1 2 3", "dd 1 2 3 4 5 6", ""] {
+            assert_eq!(without_times(line), line);
         }
     }
 }

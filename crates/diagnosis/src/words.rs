@@ -363,7 +363,7 @@ fn unknown(chain: &Chain) -> Vec<Finding> {
             WhyUnknown::NotWritten | WhyUnknown::SameDisk => {
                 finding.with_action("add --write-test to write some data beside it for a moment")
             }
-            WhyUnknown::Elsewhere | WhyUnknown::Device => finding,
+            WhyUnknown::Elsewhere | WhyUnknown::Device | WhyUnknown::NoDrive => finding,
         });
     }
     findings

@@ -279,14 +279,13 @@ pub(crate) fn backup_for(
     let tape = report.tape.as_ref().map(|tape| tape_summary(&report.run, tape));
     let has_others = report.set.as_ref().is_some_and(|set| set.unchanged > 0);
     let summary = monitor.summarise(report.run, |summary| {
-        if let Some(verdict) = all_left_out(&summary.run, &report.excluded).filter(|_| !has_others)
-        {
-            summary.verdict = verdict;
-        }
-        if has_others && summary.verdict.state == RunState::Empty {
-            // Nothing has changed: earlier sets have everything.
-            summary.verdict = Verdict::default();
-        }
+        let verdict = std::mem::take(&mut summary.verdict);
+        summary.verdict = if has_others {
+            // Nothing may have changed: earlier sets have everything.
+            Some(verdict).filter(|it| it.state != RunState::Empty).unwrap_or_default()
+        } else {
+            of_no_file(request, &summary.run, &report.excluded, verdict)
+        };
         summary.findings.extend(tape.as_ref().and_then(|tape| tape.finding.clone()));
         summary.findings.extend(reported.iter().cloned());
     });
@@ -359,6 +358,34 @@ fn stopped(error: BackupError, to: &Path, cancel: &Cancel) -> Failure {
         Some(_) => format!("nothing was written to {}", escape_path(to)),
         None => left_at(to),
     })
+}
+
+/// The verdict with the reason why the archive may hold no file.
+fn of_no_file(
+    request: &BackupRequest,
+    run: &RunReport,
+    excluded: &[String],
+    verdict: Verdict,
+) -> Verdict {
+    let link = || {
+        let is_empty = verdict.state == RunState::Empty;
+        request.sources.iter().filter(|_| is_empty).find_map(|path| only_a_link(path))
+    };
+    all_left_out(run, excluded).or_else(link).unwrap_or(verdict)
+}
+
+/// The verdict on an archive that only holds a link to the folder that was meant.
+fn only_a_link(source: &Path) -> Option<Verdict> {
+    let is_link = source.symlink_metadata().is_ok_and(|it| it.is_symlink());
+    if !is_link || !source.is_dir() {
+        return None;
+    }
+    let shown = escape_path(source);
+    let text = format!(
+        "INCOMPLETE: the archive holds no file: {shown} is a symbolic link; {shown}/ backs up the \
+         folder behind it"
+    );
+    Some(Verdict { state: RunState::Incomplete, text })
 }
 
 /// The verdict on an archive without a file because of `--exclude`, which is likely a mistake.

@@ -72,6 +72,16 @@ pub enum DiagnoseSubject {
     Process(u32),
 }
 
+impl DiagnoseRequest {
+    /// Whether the line that is looked at writes its data to its standard output.
+    pub fn writes_to_standard_output(&self) -> bool {
+        let DiagnoseSubject::Line(line) = &self.subject else { return false };
+        line::typed(line).is_some_and(|typed| {
+            matches!(typed.target, TypedTarget::Nowhere) && !typed.sources.is_empty()
+        })
+    }
+}
+
 /// What was found.
 #[derive(Debug)]
 pub struct Diagnosed {
@@ -112,7 +122,7 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
     let mut folder = None;
     let line = match &request.subject {
         DiagnoseSubject::Backup { .. } => None,
-        DiagnoseSubject::Line(line) => Some(line.clone()),
+        DiagnoseSubject::Line(line) => Some(line::without_times(line).to_owned()),
         DiagnoseSubject::Process(pid) => {
             let attached = running::attach(*pid, budget.mul_f64(0.5), cancel)?;
             run = Some(attached.run);
@@ -129,17 +139,8 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
         }
     }
     let (sources, to) = ends(&request.subject, typed.as_ref());
-    if sources.is_empty() {
-        return Err(no_source(line.as_deref()));
-    }
-    for path in &sources {
-        // Before anything is run.
-        rustix::fs::stat(path).map_err(|error| {
-            let why = crate::failure::with_causes(&std::io::Error::from(error));
-            let hint = "name what is backed up first: takeup diagnose SOURCE TARGET";
-            Failure::of(format!("cannot read {}: {why}", path.display()), Some(hint))
-        })?;
-    }
+    // Before anything is run.
+    check_sources(&sources, &request.subject, line.as_deref())?;
     if let (true, Some(line)) = (request.runs, &line) {
         run = Some(running::run(line, cancel)?);
     }
@@ -166,7 +167,12 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
         line: line.as_deref().filter(|_| matches!(request.subject, DiagnoseSubject::Line(_))),
         budget,
     };
-    let tried = if request.tries { Some(trial.first(&ranking, &found, cancel)?) } else { None };
+    // What was found stays, whatever becomes of the trial.
+    let try_first = || match trial.first(&ranking, &found, cancel) {
+        Err(failure) if cancel.check().is_ok() => Ok(trying::failed(&failure)),
+        tried => tried,
+    };
+    let tried = request.tries.then(try_first).transpose()?;
     let seconds = begun.elapsed().as_secs_f64();
     Ok(Diagnosed { line, chain, found, ranking, findings, run, tried, seconds })
 }
@@ -192,10 +198,50 @@ fn source_hint(error: &source::SourceError) -> Option<String> {
     }
 }
 
-fn no_source(line: Option<&str>) -> Failure {
-    let line = shown(line.unwrap_or_default());
-    let hint = format!("takeup explain {line} runs it, as it is, and looks at its programs");
-    Failure::of("the line does not say which files it reads", Some(&hint))
+/// That there are sources, and all of them exist.
+fn check_sources(
+    sources: &[PathBuf],
+    subject: &DiagnoseSubject,
+    line: Option<&str>,
+) -> Result<(), Failure> {
+    if sources.is_empty() {
+        return Err(no_source(subject, line));
+    }
+    for path in sources {
+        rustix::fs::stat(path).map_err(|error| {
+            let why = crate::failure::with_causes(&std::io::Error::from(error));
+            let hint = match line {
+                Some(_) => "the line reads this path; type the line where it is run",
+                None => "name what is backed up first: takeup diagnose SOURCE TARGET",
+            };
+            Failure::of(format!("cannot read {}: {why}", path.display()), Some(hint))
+        })?;
+    }
+    Ok(())
+}
+
+/// What to do where no source is known. What runs already is never to be run a second time: it may
+/// be a server, whose files another one must not touch.
+fn no_source(subject: &DiagnoseSubject, line: Option<&str>) -> Failure {
+    if let DiagnoseSubject::Process(pid) = subject {
+        let message = format!("the line of process {pid} does not say which files it reads");
+        let hint = format!(
+            "takeup capture --pid {pid} shows what it does to its files, takeup watch what the \
+             disks do meanwhile"
+        );
+        return Failure::of(message, Some(&hint));
+    }
+    let line = line.unwrap_or_default();
+    let message = "the line does not say which files it reads";
+    if line.contains("$(") || line.contains('`') {
+        let hint = "nothing of the line is run: write a name in the place of $(...)";
+        return Failure::of(message, Some(hint));
+    }
+    let line = shown(line);
+    let hint = format!(
+        "takeup explain {line} looks at its programs; it runs the line, which writes its target"
+    );
+    Failure::of(message, Some(&hint))
 }
 
 fn shown(line: &str) -> String {

@@ -263,7 +263,10 @@ fn open_hint(error: &OpenError) -> Option<String> {
     let text = match error {
         OpenError::NoMedium { .. } => "put a medium into the drive",
         OpenError::Busy { .. } => "wait until the other program is done",
-        OpenError::NoSuchDevice { .. } => "run `ls /dev/nst*` to see the tape drives",
+        OpenError::NoSuchDevice { .. } => {
+            "`ls /dev/nst*` shows the tape drives of this machine; `takeup sim tape FOLDER --drive \
+             lto6` plays one at FOLDER/nst0; no file is given such a name"
+        }
         OpenError::NotATape { .. } => "name the node of a tape drive, such as /dev/nst0",
         OpenError::NeverWaits { device } => {
             return Some(format!("run `mt -f {device} stclearoptions 0x8000` to make it wait"));
@@ -323,6 +326,11 @@ impl From<ListError> for Failure {
 impl From<RestoreError> for Failure {
     fn from(error: RestoreError) -> Failure {
         let hint = match &error {
+            error if root_kind(error) == Some(io::ErrorKind::StorageFull) => Some(
+                "free some space, then run it again with --overwrite: what was restored so far \
+                 stays"
+                    .to_owned(),
+            ),
             RestoreError::Read(failure) => read_hint(failure),
             RestoreError::Stage(failure) => stage_hint(failure),
             RestoreError::Shortage(shortage) => shortage_hint(*shortage),

@@ -7,16 +7,19 @@ use std::sync::Arc;
 use base::escape::escape;
 use device::source::SourceError;
 use flow::cancel::Cancel;
+use flow::monitor::{Level, Monitor as _, Notice};
+use flow::run::RunReport;
 use model::tape::parameters::TapeParameters;
 use runs::origin::Origin;
 use runs::selection::{NotFound, Selection};
+use runs::verdict::RunState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tapeset::{SetChoice, TapeOrigin, TapeReading};
+use tapeset::{SetChoice, SetOnVolume, TapeOrigin, TapeReading};
 
 use crate::change::{self, SharedChanger};
 use crate::failure::Failure;
-use crate::run::{ArchiveSettings, bytes};
+use crate::run::{ArchiveSettings, RunMonitor, bytes};
 use crate::tape_forecast::WaitedAnswer;
 use crate::tape_memory::{self, Copies};
 use crate::virtual_drive::VirtualDrive;
@@ -35,6 +38,13 @@ pub struct TapeSourceSettings {
     pub change_command: Option<String>,
     /// Whether the medium is ejected at the end.
     pub eject: bool,
+}
+
+impl TapeSourceSettings {
+    /// Whether the last set is read since none is named.
+    pub(crate) fn names_no_set(&self) -> bool {
+        self.set.is_none() && self.file.is_none()
+    }
 }
 
 /// A set on a volume.
@@ -189,6 +199,37 @@ impl From<&TapeReading> for TapeSourceAnswer {
             waited: None,
         }
     }
+}
+
+/// Names the newest complete set, where a run over the last set of a tape found less than what was
+/// written and no run has completed that set: whoever reads it would take the tape for lost. To be
+/// called before the medium is ejected.
+pub(crate) fn tell_complete_set(
+    settings: &TapeSourceSettings,
+    tape: Option<&TapeOrigin>,
+    run: &RunReport,
+    monitor: &RunMonitor<'_>,
+    cancel: &Cancel,
+) {
+    let is_worse = matches!(monitor.verdict(run).state, RunState::Damaged | RunState::Incomplete);
+    let Some(tape) = tape.filter(|_| is_worse && settings.names_no_set()) else { return };
+    let Ok(sets) = tapeset::labelled_sets(tape, cancel) else { return };
+    let Some(text) = complete_set(&sets) else { return };
+    monitor.notice(Notice { level: Level::Notable, object: Vec::new(), text });
+}
+
+fn complete_set(sets: &[SetOnVolume]) -> Option<String> {
+    let (last, earlier) = sets.split_last()?;
+    if last.has_index {
+        return None;
+    }
+    let complete = earlier.iter().rev().find(|set| set.has_index)?;
+    Some(format!(
+        "set {}, the last one, has no end on this tape: the run that wrote it did not complete, or \
+         went on on another tape. Set {number} is complete: add --set {number}",
+        last.number,
+        number = complete.number
+    ))
 }
 
 /// A hint that names another set of the volume with the paths that the last set does not have.

@@ -132,6 +132,7 @@ pub(crate) fn try_verify(
 ) -> Result<VerifyDone, NotVerified> {
     let from = request.tape.origin(&request.from, cancel, changer)?;
     let ring_bytes = tape_source::ring_bytes(&request.archive, &from);
+    let tape = from.as_tape().cloned();
     let options = VerifyOptions {
         from,
         against: request.against.clone(),
@@ -156,6 +157,8 @@ pub(crate) fn try_verify(
         NotVerified { failure: with_left(failure, cancel, left), is_of_the_archive }
     })?;
     let waited = tape_forecast::waited_in(&request.from, report.tape.as_ref(), &report.run);
+    let (settings, run) = (&request.tape, &report.run);
+    tape_source::tell_complete_set(settings, tape.as_ref(), run, &monitor, cancel);
     let reported = tape_end::end(&request.from, request.tape.eject.into(), &monitor);
     let summary = monitor.summarise(report.run.clone(), |summary| {
         summary.verdict = verdict::verdict(&report, std::mem::take(&mut summary.verdict));

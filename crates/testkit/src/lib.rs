@@ -18,5 +18,6 @@ mod behind;
 pub mod mounted;
 pub mod needs;
 pub mod samples;
+#[cfg(target_arch = "x86_64")]
 pub mod stepper;
 pub mod typed_page;

@@ -106,8 +106,8 @@ fn by(holder: Option<&Holder>) -> String {
 }
 
 /// The tape drive that `path` leads to, if any: a character device of the kernel's tape driver, or
-/// a FUSE file that answers like one. A tape name below `/dev` counts too, so that Takeup reports a
-/// missing drive instead of making a file of its name.
+/// a FUSE file that answers like one. A name that only tapes have counts too, so that Takeup
+/// reports a missing drive instead of making a file of its name.
 pub fn find(path: &Path) -> Option<StDrive> {
     let is_tape = match rustix::fs::stat(path) {
         Ok(status) => match FileType::from_raw_mode(status.st_mode) {
@@ -130,16 +130,16 @@ fn plays_a_tape(path: &Path) -> bool {
     in_user_space && super::st::answers_status(path)
 }
 
-/// `/dev/nst0`, `/dev/st1`, with a letter for the mode, or `/dev/tape/by-id/...`.
+/// `/dev/nst0`, `/dev/st1`, with a letter for the mode, or `/dev/tape/by-id/...`; `nst0` in any
+/// folder, as virtual drives are called.
 fn is_tape_name(path: &Path) -> bool {
-    let Some(name) = path.to_str() else { return false };
-    if name.starts_with("/dev/tape/") {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let (Some(whole), Some(name)) = (path.to_str(), name) else { return false };
+    if whole.starts_with("/dev/tape/") {
         return true;
     }
-    let Some(name) = name.strip_prefix("/dev/") else { return false };
-    let Some(number) = name.strip_prefix("nst").or_else(|| name.strip_prefix("st")) else {
-        return false;
-    };
+    let rewinding = || whole.strip_prefix("/dev/").and_then(|name| name.strip_prefix("st"));
+    let Some(number) = name.strip_prefix("nst").or_else(rewinding) else { return false };
     let number = number.strip_suffix(['l', 'm', 'a']).unwrap_or(number);
     !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
 }
@@ -150,10 +150,11 @@ mod tests {
 
     #[test]
     fn names_that_only_tapes_have() {
-        for name in ["/dev/nst0", "/dev/st12", "/dev/nst3a", "/dev/tape/by-id/scsi-1-nst"] {
+        let tapes = ["/dev/nst0", "/dev/st12", "/dev/nst3a", "/dev/tape/by-id/scsi-1-nst"];
+        for name in tapes.into_iter().chain(["nst0", "drive/nst0", "/tmp/nst1l"]) {
             assert!(is_tape_name(Path::new(name)), "{name}");
         }
-        for name in ["nst0", "/dev/nst", "/dev/stdout", "/dev/st0x", "/tmp/nst0", "/dev/nstl"] {
+        for name in ["/dev/nst", "/dev/stdout", "/dev/st0x", "/tmp/st0", "/dev/nstl", "nst0.tar"] {
             assert!(!is_tape_name(Path::new(name)), "{name}");
         }
     }

@@ -125,7 +125,7 @@ pub(super) fn compare(
     let measured = read_bytes(run, chain).map(|bytes| bytes / run.seconds.max(1e-3));
     let own = run.findings.first().cloned();
     let Some(measured) = measured.filter(|rate| *rate > 0.0) else {
-        findings.push(not_known("how much the line read in its run"));
+        findings.push(not_known("how much the line read in its run is not known"));
         findings.extend(own);
         return;
     };

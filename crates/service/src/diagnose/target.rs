@@ -54,6 +54,9 @@ pub(super) fn of(
     if let Some(tape) = drive(path, found) {
         return Ok(Target::Tape(Box::new(tape)));
     }
+    if !path.exists() && tape::find(path).is_some() {
+        return Ok(Target::Unknown { shown, why: WhyUnknown::NoDrive });
+    }
     let folder = existing(path);
     if !folder.exists() {
         let message = format!("cannot write {shown}: there is no folder {}", folder.display());

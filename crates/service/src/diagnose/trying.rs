@@ -58,6 +58,14 @@ pub(super) struct Trial<'a> {
     pub(super) budget: Duration,
 }
 
+/// Why a trial came to nothing.
+pub(super) fn failed(failure: &Failure) -> TriedStep {
+    match failure.hint() {
+        Some(hint) => TriedStep::not(&format!("{}: {hint}", failure.message())),
+        None => TriedStep::not(failure.message()),
+    }
+}
+
 impl Trial<'_> {
     /// Tries the first change.
     pub(super) fn first(

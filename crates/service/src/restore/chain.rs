@@ -75,6 +75,11 @@ pub(super) fn restore_from_tape(
             Err(RestoreError::OfChain(index)) => tape_sets.read_from_tape(*index)?,
             other => {
                 let report = other.map_err(|error| not_restored(error, &tape, cancel));
+                if let Ok(report) = &report {
+                    let (settings, run) = (&request.tape, &report.run);
+                    let tape = Some(&tape);
+                    tape_source::tell_complete_set(settings, tape, run, &monitor, cancel);
+                }
                 return done(request, monitor, report, None, cancel);
             }
         },

@@ -96,6 +96,14 @@ fn in_kernel_words(setting: &SettingValue) -> Result<SettingValue, Failure> {
     if !READ_AHEAD_NAMES.contains(&name.as_str()) {
         return Ok(setting.clone());
     }
+    let is_bare = value != "0" && value.bytes().all(|it| it.is_ascii_digit());
+    if is_bare {
+        let hint = format!(
+            "say {name}={value}K, or read_ahead_kb={value}; blockdev --setra counts sectors of 512 \
+             bytes"
+        );
+        return Err(Failure::of(format!("{name}={value}: no unit"), Some(&hint)));
+    }
     let kib = match value.parse::<Size>() {
         Ok(Size(bytes)) if bytes.is_multiple_of(1024) => bytes / 1024,
         _ if value == "0" => 0,
@@ -171,7 +179,10 @@ mod tests {
         assert_eq!(words("readahead=4M").unwrap(), "read_ahead_kb=4096");
         assert_eq!(words("ra=0").unwrap(), "read_ahead_kb=0");
         assert_eq!(words("read_ahead_kb=128").unwrap(), "read_ahead_kb=128");
-        let refused = words("readahead=1000").unwrap_err();
+        let refused = words("readahead=1.5k").unwrap_err();
         assert!(refused.contains("hint: give a size in whole KiB"), "{refused}");
+        // What was meant is sectors for one reader, and KiB for another.
+        let refused = words("readahead=2048").unwrap_err();
+        assert!(refused.contains("readahead=2048K, or read_ahead_kb=2048"), "{refused}");
     }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use arguments::diagnose::DiagnoseArgs;
 use flow::cancel::Cancel;
+use rustix::fs::FileType;
 use service::diagnose::given::diagnose_given;
 use service::diagnose::host::diagnose_host;
 use service::diagnose::{DiagnoseRequest, diagnose};
@@ -47,6 +48,7 @@ fn answer(arguments: &DiagnoseArgs, form: Form) -> Result<Outcome, Failure> {
     let open = |path: &Option<PathBuf>| path.as_deref().map(OutputFile::open).transpose();
     let (chart, page) = (open(&arguments.chart)?, open(&arguments.html)?);
     say_how_long(&request, form);
+    warn_of_a_cut_line(arguments, &request);
     let cancel = Cancel::new();
     crate::interrupt::watch(&cancel);
     let found = diagnose(&request, &cancel)?;
@@ -89,6 +91,19 @@ fn printed(
         Form::Text => text(),
     };
     to_standard_output(text.as_bytes())
+}
+
+/// Where words without quotes are a program that writes to its standard output, and ours is a pipe,
+/// the shell has kept the rest of the line: what stands behind it gets the answer.
+fn warn_of_a_cut_line(arguments: &DiagnoseArgs, request: &DiagnoseRequest) {
+    let is_pipe = rustix::fs::fstat(rustix::stdio::stdout())
+        .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Fifo);
+    if is_pipe && arguments.is_unquoted_line() && request.writes_to_standard_output() {
+        to_standard_error(
+            "takeup: warning: the shell cuts a line at its first |, and the answer goes to what \
+             stands there: put the whole line in quotes\n",
+        );
+    }
 }
 
 /// Nobody should wonder how long it takes.

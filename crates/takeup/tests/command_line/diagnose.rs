@@ -7,10 +7,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::run;
+use crate::{run, takeup};
 
 const OPEN: &str = "<!-- takeup diagnose ";
 const CLOSE: &str = " -->";
@@ -155,11 +156,47 @@ fn what_cannot_be_diagnosed_says_why() {
     check(&["/no/such/folder"], 1, &["cannot read /no/such/folder"]);
     check(&["tar cf - a; rm -r a"], 1, &["is not one pipeline", "in quotes"]);
     check(&["pg_dump shop | gzip > x"], 1, &["does not say which files it reads", "explain"]);
+    check(&["tar cf $(date +%F).tar a"], 1, &["write a name in the place of $(...)"]);
     check(&["--run", "."], 1, &["no line to run"]);
     check(&["."], 1, &["no file with data"]);
     check(&["--pid", "4000000"], 1, &["there is no process 4000000"]);
     check(&[], 1, &["PATH|LINE"]);
     check(&["--given", "x", "--host"], 1, &["cannot be used with"]);
+}
+
+/// A server that is started once more on the files of the one that runs may damage them.
+#[test]
+fn what_runs_is_never_proposed_to_run_again() {
+    testkit::require!(Tracefs);
+    let directory = tempfile::tempdir().unwrap();
+    let mut server = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = server.id().to_string();
+    let (code, text) = said(&run(directory.path(), &["diagnose", "--budget", "1s", "--pid", &pid]));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains(&format!("takeup capture --pid {pid}")), "{text}");
+    assert!(!text.contains("explain"), "{text}");
+}
+
+/// The shell has taken the rest of the line: it gets the answer in the place of the archive.
+#[test]
+fn a_line_that_the_shell_has_cut_is_told() {
+    testkit::require!(GnuTar);
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("source");
+    fs::write(&source, vec![7; 1 << 20]).unwrap();
+    let warned = |arguments: &[&str]| {
+        let mut command = takeup();
+        command.current_dir(directory.path()).args(["diagnose", "--budget", "1s"]);
+        // Words are a line where the first one is a program.
+        let output = command.args(arguments).env("PATH", "/usr/bin:/bin").output().unwrap();
+        said(&output).1.contains("the shell cuts a line")
+    };
+    assert!(warned(&["tar", "cf", "-", "source"]));
+    assert!(!warned(&["tar cf - source | gzip > x"]));
+    assert!(!warned(&["tar", "cf", "x", "source"]));
+    assert!(!warned(&["0 3 * * * tar cf x source"]));
 }
 
 #[test]

@@ -141,6 +141,7 @@ fn targets() {
 #[test]
 fn tapes() {
     check("backup_to_a_drive_that_is_not_there", &["backup", "tree", "--to", "/dev/nst31"]);
+    check("backup_to_a_virtual_drive_that_is_not_there", &["backup", "tree", "--to", "nst0"]);
     check("backup_to_a_device_that_is_no_tape", &["backup", "tree", "--to", "/dev/zero"]);
     check("pipe_to_a_drive_that_is_not_there", &["pipe", "--from", "tree/a", "--to", "/dev/nst31"]);
 }

@@ -181,6 +181,13 @@ fn an_archive_in_which_nothing_is_is_told() {
     let first = first_line(&run(path, &["verify", "l.tar"]));
     let expected = "the archive is sound, and holds no regular file: checked with 1 block checksum";
     assert_eq!(first, expected);
+    // The folder behind a link was meant, as whoever else follows it would think.
+    std::os::unix::fs::symlink("tree", path.join("link")).unwrap();
+    let verdict = "INCOMPLETE: the archive holds no file: link is a symbolic link; link/ backs up \
+                   the folder behind it";
+    check(path, &["backup", "link", "--to", "s.tar", "--overwrite"], "incomplete", verdict, 2);
+    let behind = run(path, &["backup", "link/", "--to", "b.tar", "--quiet"]);
+    assert_eq!((behind.status.code(), &*behind.stderr), (Some(0), &b""[..]));
     fs::write(path.join("nothing"), "").unwrap();
     let pipe = ["pipe", "--from", "nothing", "--to", "p", "--overwrite"];
     check(path, &pipe, "empty", "EMPTY: the source gave no data", 0);

@@ -74,6 +74,32 @@ fn what_another_set_has_is_told_with_its_number() {
     assert!(errors.contains("hint: ") && !errors.contains("--set"), "{errors}");
 }
 
+/// The last run broke off: whoever reads the tape learns that the set before it is whole.
+#[test]
+fn the_complete_set_before_one_without_an_end_is_named() {
+    testkit::require!(Fuse);
+    let drive = two_sets();
+    let tape = drive.tape();
+    let tape = tape.to_str().unwrap();
+    fs::write(drive.folder().join("large"), vec![b'y'; 5_000_000]).unwrap();
+    let mut broken = takeup();
+    broken.current_dir(drive.folder()).args(["backup", "large", "--to", tape, "--quiet"]);
+    let broken = broken.env("TAKEUP_TRAP", "write:6").output().unwrap();
+    assert_eq!(broken.status.code(), Some(1), "{}", String::from_utf8_lossy(&broken.stderr));
+    let note = "set 3, the last one, has no end on this tape: the run that wrote it did not \
+                complete, or went on on another tape. Set 2 is complete: add --set 2";
+    let restore = ["restore", tape, "numbers/1", "--into", "out", "--quiet"];
+    for arguments in [&restore[..], &["verify", tape, "--quiet"], &["list", tape]] {
+        let (code, _, errors) = run(&drive, arguments);
+        assert!(matches!(code, Some(1 | 2)), "{arguments:?}: {errors}");
+        assert!(errors.contains(note), "{arguments:?}: {errors}");
+    }
+    for arguments in [&restore[..], &["verify", tape, "--quiet"]] {
+        let (code, _, errors) = run(&drive, &[arguments, &["--set", "2"]].concat());
+        assert_eq!((code, errors.contains("add --set")), (Some(0), false), "{errors}");
+    }
+}
+
 /// A server of tmux with one window of 80 columns.
 struct Window {
     socket: String,
