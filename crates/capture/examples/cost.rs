@@ -17,6 +17,7 @@ const EVENTS: &[WantedEvent] = &[
     WantedEvent::new("syscalls", "sys_exit_pread64", &["ret"]),
     // Never called here: a capture has two sets of buffers, and each call passes both.
     WantedEvent::new("syscalls", "sys_enter_close", &["fd"]).urgent(),
+    WantedEvent::new("syscalls", "sys_exit_close", &["ret"]).urgent(),
 ];
 
 /// ns for each call.
@@ -40,10 +41,12 @@ fn recorded(tracefs: &Tracefs, threads: &[u32], file: &File) -> Result<(f64, u64
     let ns = std::thread::scope(|scope| {
         let reader = scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
+                recorder.look_ahead(&mut |_| {})?;
                 recorder.read(usize::MAX, &mut |_| {})?;
                 std::thread::sleep(std::time::Duration::from_millis(2));
             }
             recorder.stop()?;
+            recorder.look_ahead_at_rest(&mut |_| {})?;
             recorder.read_rest(usize::MAX, &mut |_| {})?;
             recorder.lost()
         });

@@ -90,23 +90,29 @@ const PREFIXES: [&str; 6] = ["sudo", "nice", "ionice", "time", "nohup", "env"];
 /// A line of a crontab without the times in front of it, and the user that `/etc/crontab` has
 /// there (crontab(5)); any other line as it is.
 pub fn without_times(line: &str) -> &str {
-    /// Minute, hour, day, month, day of the week.
-    const FIELDS: usize = 5;
-    let is_time = |word: &str| {
-        let named = |part: &str| part.len() == 3 && part.bytes().all(|it| it.is_ascii_alphabetic());
-        let numbered = |part: &str| {
-            !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit() || b"*/-".contains(&it))
-        };
-        word.split(',').all(|part| numbered(part) || named(part))
+    const MONTHS: &str = "jan feb mar apr may jun jul aug sep oct nov dec";
+    const DAYS: &str = "sun mon tue wed thu fri sat";
+    /// Minute, hour, day, month, day of the week, each with its names.
+    const FIELDS: [&str; 5] = ["", "", "", MONTHS, DAYS];
+    let is_number = |part: &str| {
+        let has = part.starts_with('*') || part.starts_with(|it: char| it.is_ascii_digit());
+        has && part.bytes().all(|it| it.is_ascii_digit() || b"*/-".contains(&it))
     };
+    let is_time = |word: &str, names: &str| {
+        let is_name = |part: &str| names.split(' ').any(|it| it.eq_ignore_ascii_case(part));
+        let is_named = |part: &str| !part.is_empty() && part.split('-').all(is_name);
+        word.split(',').all(|part| is_number(part) || is_named(part))
+    };
+    // Five years in a row are the names of five folders.
+    let is_minute = |word: &str| word.len() <= 2 || !word.bytes().all(|it| it.is_ascii_digit());
     let mut rest = line.trim_start();
     if let Some(behind) = rest.strip_prefix('@') {
         // @daily and the like.
         return behind.split_once(char::is_whitespace).map_or(line, |(_, rest)| user_off(rest));
     }
-    for _ in 0..FIELDS {
+    for names in FIELDS {
         let Some((word, behind)) = rest.split_once(char::is_whitespace) else { return line };
-        if !is_time(word) {
+        if !is_time(word, names) || !is_minute(word) {
             return line;
         }
         rest = behind.trim_start();
@@ -372,10 +378,19 @@ mod tests {
 
     #[test]
     fn times_of_a_crontab_are_no_part_of_the_line() {
-        for times in ["0 3 * * *", "*/5 1-4 1,15 * mon,wed", "@daily", "0 3 * * 0 root"] {
+        for times in ["0 3 * * *", "*/5 1-4 1,15 jan mon,Wed-fri", "@daily", "0 3 * * 0 root"] {
             assert_eq!(without_times(&format!("{times} tar cf x.tar /srv")), "tar cf x.tar /srv");
         }
-        for line in ["tar cf x.tar /srv", "dd if=1 of=2", "1 2 3", "dd 1 2 3 4 5 6", ""] {
+        for line in [
+            "tar cf x.tar /srv",
+            "tar czf - etc usr var | ssh h 'cat > x'",
+            "tar czf - etc usr | ssh h 'cat > x'",
+            "cat 2019 2020 2021 2022 | gzip > x",
+            "2019 2020 2021 2022 2023 x",
+            "dd 1 2 3 4 5 6",
+            "1 2 3",
+            "",
+        ] {
             assert_eq!(without_times(line), line);
         }
     }

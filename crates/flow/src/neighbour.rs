@@ -141,6 +141,8 @@ mod tests {
     #[test]
     fn a_source_with_a_full_pipe_waits_and_another_does_not() {
         let (reader, mut writer) = std::io::pipe().unwrap();
+        // Pages of 16 KiB make it larger.
+        rustix::pipe::fcntl_setpipe_size(&writer, 65_536).unwrap();
         writer.write_all(&[0; 30_000]).unwrap();
         assert!(found(ThreadState::Blocked, reader.try_clone().unwrap()) > 0.05);
         writer.write_all(&[0; 35_536]).unwrap();

@@ -76,8 +76,10 @@ impl DiagnoseRequest {
     /// Whether the line that is looked at writes its data to its standard output.
     pub fn writes_to_standard_output(&self) -> bool {
         let DiagnoseSubject::Line(line) = &self.subject else { return false };
+        let throws_away = line.contains("/dev/null");
         line::typed(line).is_some_and(|typed| {
-            matches!(typed.target, TypedTarget::Nowhere) && !typed.sources.is_empty()
+            let is_nowhere = matches!(typed.target, TypedTarget::Nowhere);
+            is_nowhere && !throws_away && !typed.sources.is_empty()
         })
     }
 }
@@ -167,12 +169,7 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
         line: line.as_deref().filter(|_| matches!(request.subject, DiagnoseSubject::Line(_))),
         budget,
     };
-    // What was found stays, whatever becomes of the trial.
-    let try_first = || match trial.first(&ranking, &found, cancel) {
-        Err(failure) if cancel.check().is_ok() => Ok(trying::failed(&failure)),
-        tried => tried,
-    };
-    let tried = request.tries.then(try_first).transpose()?;
+    let tried = if request.tries { Some(trial.first(&ranking, &found, cancel)?) } else { None };
     let seconds = begun.elapsed().as_secs_f64();
     Ok(Diagnosed { line, chain, found, ranking, findings, run, tried, seconds })
 }
@@ -210,9 +207,12 @@ fn check_sources(
     for path in sources {
         rustix::fs::stat(path).map_err(|error| {
             let why = crate::failure::with_causes(&std::io::Error::from(error));
-            let hint = match line {
-                Some(_) => "the line reads this path; type the line where it is run",
-                None => "name what is backed up first: takeup diagnose SOURCE TARGET",
+            let hint = match subject {
+                DiagnoseSubject::Line(_) => "the line reads this path; type it where it is run",
+                DiagnoseSubject::Process(_) => "the process has it open under another root",
+                DiagnoseSubject::Backup { .. } => {
+                    "name what is backed up first: takeup diagnose SOURCE TARGET"
+                }
             };
             Failure::of(format!("cannot read {}: {why}", path.display()), Some(hint))
         })?;
@@ -233,7 +233,8 @@ fn no_source(subject: &DiagnoseSubject, line: Option<&str>) -> Failure {
     }
     let line = line.unwrap_or_default();
     let message = "the line does not say which files it reads";
-    if line.contains("$(") || line.contains('`') {
+    let first = line.split('|').next().unwrap_or_default();
+    if first.contains("$(") || first.contains('`') {
         let hint = "nothing of the line is run: write a name in the place of $(...)";
         return Failure::of(message, Some(hint));
     }

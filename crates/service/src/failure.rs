@@ -197,11 +197,12 @@ impl Failure {
     /// A set on tape that was not completed: the hint says what of it can be restored.
     fn from_unfinished(unfinished: &Unfinished) -> Failure {
         let safe = &unfinished.safe;
-        let restored = match safe.segments {
-            0 => "the next backup starts after it",
-            _ => "`takeup restore` restores their files, and the next backup starts after them",
+        let restored = match (safe.volumes, safe.segments) {
+            (0, _) => "",
+            (_, 0) => ": the next backup starts after it",
+            _ => ": `takeup restore` restores their files, and the next backup starts after them",
         };
-        let mut hint = format!("{safe}: {restored}");
+        let mut hint = format!("{safe}{restored}");
         if let BackupError::Tape(error) = &unfinished.error
             && let Some(more) = tape_set_hint(error)
         {
@@ -326,11 +327,6 @@ impl From<ListError> for Failure {
 impl From<RestoreError> for Failure {
     fn from(error: RestoreError) -> Failure {
         let hint = match &error {
-            error if root_kind(error) == Some(io::ErrorKind::StorageFull) => Some(
-                "free some space, then run it again with --overwrite: what was restored so far \
-                 stays"
-                    .to_owned(),
-            ),
             RestoreError::Read(failure) => read_hint(failure),
             RestoreError::Stage(failure) => stage_hint(failure),
             RestoreError::Shortage(shortage) => shortage_hint(*shortage),
@@ -340,6 +336,11 @@ impl From<RestoreError> for Failure {
             }
             RestoreError::Target(tree::RestoreError::Synchronise { .. }) => Some(
                 "restore again once the cause is fixed: the files may not be on the disk"
+                    .to_owned(),
+            ),
+            error if root_kind(error) == Some(io::ErrorKind::StorageFull) => Some(
+                "free some space, then run it again with --overwrite=keep-newer: what was \
+                 restored so far stays"
                     .to_owned(),
             ),
             _ => None,

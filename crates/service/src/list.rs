@@ -178,8 +178,7 @@ pub fn list(
     if asked > 0 && report.not_found.len() == asked && is_sound {
         return Err(nothing_found(&report.not_found, tape.as_ref(), cancel));
     }
-    let (settings, run) = (&request.tape, &report.run);
-    tape_source::tell_complete_set(settings, tape.as_ref(), run, &monitor, cancel);
+    tape_source::tell_complete_set(&request.tape, tape.as_ref(), None, &monitor, cancel);
     let reported = tape_end::end(&request.from, request.tape.eject.into(), &monitor);
     let summary = monitor.summarise(report.run.clone(), |summary| {
         summary.findings.extend(reported.iter().cloned());

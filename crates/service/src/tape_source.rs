@@ -7,12 +7,10 @@ use std::sync::Arc;
 use base::escape::escape;
 use device::source::SourceError;
 use flow::cancel::Cancel;
-use flow::monitor::{Level, Monitor as _, Notice};
-use flow::run::RunReport;
+use flow::monitor::{Harm, Level, Monitor as _, Notice};
 use model::tape::parameters::TapeParameters;
 use runs::origin::Origin;
 use runs::selection::{NotFound, Selection};
-use runs::verdict::RunState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tapeset::{SetChoice, SetOnVolume, TapeOrigin, TapeReading};
@@ -201,20 +199,23 @@ impl From<&TapeReading> for TapeSourceAnswer {
     }
 }
 
-/// Names the newest complete set, where a run over the last set of a tape found less than what was
-/// written and no run has completed that set: whoever reads it would take the tape for lost. To be
-/// called before the medium is ejected.
+/// Names the newest set that has its end, where the last set of a tape was read and has none:
+/// whoever reads it would take the tape for lost. To be called before the medium is ejected.
 pub(crate) fn tell_complete_set(
     settings: &TapeSourceSettings,
     tape: Option<&TapeOrigin>,
-    run: &RunReport,
+    read: Option<&TapeReading>,
     monitor: &RunMonitor<'_>,
     cancel: &Cancel,
 ) {
-    let is_worse = matches!(monitor.verdict(run).state, RunState::Damaged | RunState::Incomplete);
-    let Some(tape) = tape.filter(|_| is_worse && settings.names_no_set()) else { return };
+    let is_cut_off = monitor.harmed(Harm::CutOff) > 0;
+    let Some(tape) = tape.filter(|_| is_cut_off && settings.names_no_set()) else { return };
     let Ok(sets) = tapeset::labelled_sets(tape, cancel) else { return };
-    let Some(text) = complete_set(&sets) else { return };
+    // Another tape may be in the drive by now.
+    let is_last = sets.last().is_some_and(|last| {
+        read.and_then(|read| read.set.as_ref()).is_none_or(|set| *set == last.id)
+    });
+    let Some(text) = complete_set(&sets).filter(|_| is_last) else { return };
     monitor.notice(Notice { level: Level::Notable, object: Vec::new(), text });
 }
 
@@ -226,7 +227,7 @@ fn complete_set(sets: &[SetOnVolume]) -> Option<String> {
     let complete = earlier.iter().rev().find(|set| set.has_index)?;
     Some(format!(
         "set {}, the last one, has no end on this tape: the run that wrote it did not complete, or \
-         went on on another tape. Set {number} is complete: add --set {number}",
+         went on on another tape. Set {number} has its end: add --set {number}",
         last.number,
         number = complete.number
     ))

@@ -157,8 +157,8 @@ pub(crate) fn try_verify(
         NotVerified { failure: with_left(failure, cancel, left), is_of_the_archive }
     })?;
     let waited = tape_forecast::waited_in(&request.from, report.tape.as_ref(), &report.run);
-    let (settings, run) = (&request.tape, &report.run);
-    tape_source::tell_complete_set(settings, tape.as_ref(), run, &monitor, cancel);
+    let (settings, read) = (&request.tape, report.tape.as_ref());
+    tape_source::tell_complete_set(settings, tape.as_ref(), read, &monitor, cancel);
     let reported = tape_end::end(&request.from, request.tape.eject.into(), &monitor);
     let summary = monitor.summarise(report.run.clone(), |summary| {
         summary.verdict = verdict::verdict(&report, std::mem::take(&mut summary.verdict));

@@ -166,7 +166,7 @@ const OTHERS: &[WantedEvent] = &[
     WantedEvent::new("sched", "sched_process_exit", &["pid", "group_dead"]),
     WantedEvent::new("sched", "sched_process_exec", &["pid", "old_pid"]),
     WantedEvent::new("block", "block_bio_queue", &["dev", "nr_sector", "rwbs", "sector"]),
-    WantedEvent::new("filemap", "mm_filemap_fault", &["s_dev", "i_ino", "index"]).urgent(),
+    WantedEvent::new("filemap", "mm_filemap_fault", &["s_dev", "i_ino", "index"]),
 ];
 
 /// What is recorded whoever it is of: what a ring's own threads do is told by the ring only.

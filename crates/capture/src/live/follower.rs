@@ -50,6 +50,8 @@ pub struct Follower {
     /// What each thread has submitted last to a ring.
     pub(super) last_of_ring: HashMap<u32, (u64, u64)>,
     waiting: Vec<Event>,
+    /// Events of before that moment were lost, and their turn has not come.
+    gap_ns: Option<u64>,
     /// Threads that have ended since the last query.
     ended: Vec<u32>,
     /// Requests of libaio of which nothing was seen but that they were submitted.
@@ -85,16 +87,26 @@ impl Follower {
     /// the order of the times.
     pub fn look_ahead(&mut self, event: &Event) {
         self.lookups.look(event, &mut self.threads);
-        self.mappings.look(event, &mut self.threads);
+    }
+
+    /// Events were lost somewhere before that moment: once it has come, whatever had begun until
+    /// then is forgotten, too.
+    pub fn lost_before(&mut self, time_ns: u64) {
+        self.gap_ns = Some(time_ns);
     }
 
     /// Takes what was recorded since the last time, in the order of the times, and hands out the
     /// operations of the batch before it: what was looked up for those is in no doubt any more.
     pub fn take(&mut self, batch: Vec<Event>, to: &mut dyn Recording) {
+        batch.iter().for_each(|event| self.mappings.look(event, &mut self.threads));
         let before = std::mem::replace(&mut self.waiting, batch);
         let horizon_ns = before.last().map_or(0, |event| event.time_ns);
         for event in &before {
             self.event(event, to);
+        }
+        if self.gap_ns.is_some_and(|gap_ns| horizon_ns >= gap_ns) {
+            self.gap_ns = None;
+            self.lose(0, to);
         }
         self.lookups.forget_until(horizon_ns);
     }

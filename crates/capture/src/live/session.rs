@@ -114,6 +114,7 @@ impl Session {
         if lost > 0 {
             self.lost += lost;
             self.follower.lose(lost, to);
+            self.follower.lost_before(self.recorder.told_until_ns());
         }
         Ok(())
     }

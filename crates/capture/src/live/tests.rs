@@ -91,7 +91,9 @@ impl Story {
 
 /// As a session does: what changes descriptors is looked at first.
 fn take(follower: &mut Follower, events: &[Event], kept: &mut Kept) {
-    events.iter().for_each(|event| follower.look_ahead(event));
+    let all = super::calls::events();
+    let urgent = |event: &&Event| all.get(usize::from(event.kind)).is_some_and(|it| it.is_urgent);
+    events.iter().filter(urgent).for_each(|event| follower.look_ahead(event));
     follower.take(events.to_vec(), kept);
 }
 

@@ -20,6 +20,7 @@ const EVENTS: &[WantedEvent] = &[
     WantedEvent::new("syscalls", "sys_exit_pread64", &["ret"]),
     // Never called here: a capture has two sets of buffers, and each call passes both.
     WantedEvent::new("syscalls", "sys_enter_close", &["fd"]).urgent(),
+    WantedEvent::new("syscalls", "sys_exit_close", &["ret"]).urgent(),
 ];
 
 /// What a call takes, in ns.

@@ -23,8 +23,10 @@ const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Of the whole buffer space, what those events have that are recorded of everybody, and those
 /// that are told ahead.
 const SMALL_SHARE: u64 = 8;
-/// As many events that were told ahead wait for their turn; more wait in the kernel's buffers.
+/// As many events that were told ahead wait for their turn, of all processors, and of each at
+/// least; more wait in the kernel's buffers.
 const AHEAD_MAX: usize = 1 << 16;
+const AHEAD_OF_EACH: usize = 1 << 10;
 
 /// What is recorded.
 #[derive(Clone, Copy, Debug)]
@@ -253,10 +255,11 @@ impl Recorder {
         end_ns: u64,
         out: &mut impl FnMut(&Event),
     ) -> Result<(), TraceError> {
+        let most = (AHEAD_MAX / self.urgent.max(1)).max(AHEAD_OF_EACH);
         let mut complete_ns = end_ns;
         for at in 0..self.urgent {
             while self.queues[at].complete_until_ns() < end_ns
-                && self.queues[at].events.len() < AHEAD_MAX
+                && self.queues[at].events.len() < most
             {
                 self.fill(at, end_ns)?;
             }
@@ -269,6 +272,11 @@ impl Recorder {
         new.into_iter().for_each(out);
         self.told_ns = self.told_ns.max(complete_ns);
         Ok(())
+    }
+
+    /// Until when all urgent events were told.
+    pub fn told_until_ns(&self) -> u64 {
+        self.told_ns
     }
 
     /// Hands out what was recorded, oldest first, up to about now; what is in the buffers of some

@@ -58,8 +58,8 @@ pub(super) struct Trial<'a> {
     pub(super) budget: Duration,
 }
 
-/// Why a trial came to nothing.
-pub(super) fn failed(failure: &Failure) -> TriedStep {
+/// Why a trial did not begin.
+fn refused(failure: &Failure) -> TriedStep {
     match failure.hint() {
         Some(hint) => TriedStep::not(&format!("{}: {hint}", failure.message())),
         None => TriedStep::not(failure.message()),
@@ -202,8 +202,12 @@ impl Trial<'_> {
         let setting = Setting::read_ahead(file);
         let present = setting.value().map_err(failed)?;
         let journal = state::journal();
-        let mut guard =
-            Guard::new(journal.as_deref(), std::slice::from_ref(&setting)).map_err(failed)?;
+        let guard = Guard::new(journal.as_deref(), std::slice::from_ref(&setting));
+        let mut guard = match guard.map_err(failed) {
+            Ok(guard) => guard,
+            // Nothing was set, and what was found stays.
+            Err(failure) => return Ok(refused(&failure)),
+        };
         let (mut before, mut after) = (Vec::new(), Vec::new());
         let mut is_refused = false;
         for round in 0..ROUNDS {

@@ -32,6 +32,18 @@ fn a_tape_of_a_later_version_has_its_own_code() {
     assert_eq!(text.matches("this one knows").count(), 1, "{text}");
 }
 
+/// What was restored stays, but not where the disk itself may lack it.
+#[test]
+fn a_full_disk_says_how_the_restore_goes_on() {
+    let full = || io::Error::from_raw_os_error(28);
+    let parent = tree::RestoreError::Parent { path: b"a".to_vec(), source: full() };
+    let text = Failure::from(RestoreError::Target(parent)).to_text();
+    assert!(text.contains("run it again with --overwrite=keep-newer: what was restored"), "{text}");
+    let error = tree::RestoreError::Synchronise { source: full() };
+    let text = Failure::from(RestoreError::Target(error)).to_text();
+    assert!(text.contains("the files may not be on the disk"), "{text}");
+}
+
 #[test]
 fn a_restore_that_is_not_on_the_disk_is_a_failure() {
     let source = io::Error::from_raw_os_error(5);

@@ -84,7 +84,7 @@ fn checked(name: &JobName, job: &Job) -> CheckedJob {
 /// A run makes the last folder of a path, and no other.
 fn target_problem(to: &Path) -> Option<String> {
     if journal::is_tape_drive(to) {
-        let missing = device::tape::find(to).is_none();
+        let missing = !to.exists() || device::tape::find(to).is_none();
         return missing.then(|| format!("the target: {} is no tape drive", escape_path(to)));
     }
     let folder = if to.exists() { to } else { to.parent()? };
@@ -111,4 +111,18 @@ fn schedule_problem(schedule: &str) -> Option<String> {
         let why = text.lines().next().unwrap_or("it is not understood").to_owned();
         format!("the schedule {schedule:?}: {why}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that only drives have is no drive yet.
+    #[test]
+    fn a_drive_that_is_not_there_is_a_problem() {
+        for path in ["/play/nst0", "/dev/nst31"] {
+            let problem = target_problem(Path::new(path));
+            assert_eq!(problem, Some(format!("the target: {path} is no tape drive")));
+        }
+    }
 }

@@ -76,9 +76,9 @@ pub(super) fn restore_from_tape(
             other => {
                 let report = other.map_err(|error| not_restored(error, &tape, cancel));
                 if let Ok(report) = &report {
-                    let (settings, run) = (&request.tape, &report.run);
+                    let (settings, read) = (&request.tape, report.tape.as_ref());
                     let tape = Some(&tape);
-                    tape_source::tell_complete_set(settings, tape, run, &monitor, cancel);
+                    tape_source::tell_complete_set(settings, tape, read, &monitor, cancel);
                 }
                 return done(request, monitor, report, None, cancel);
             }

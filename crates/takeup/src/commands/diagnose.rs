@@ -93,15 +93,16 @@ fn printed(
     to_standard_output(text.as_bytes())
 }
 
-/// Where words without quotes are a program that writes to its standard output, and ours is a pipe,
-/// the shell has kept the rest of the line: what stands behind it gets the answer.
+/// Where words without quotes are a program that writes to its standard output, and ours is a pipe
+/// or a file, the shell has kept the rest of the line: what stands behind it gets the answer.
 fn warn_of_a_cut_line(arguments: &DiagnoseArgs, request: &DiagnoseRequest) {
-    let is_pipe = rustix::fs::fstat(rustix::stdio::stdout())
-        .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Fifo);
-    if is_pipe && arguments.is_unquoted_line() && request.writes_to_standard_output() {
+    let is_elsewhere = rustix::fs::fstat(rustix::stdio::stdout()).is_ok_and(|it| {
+        matches!(FileType::from_raw_mode(it.st_mode), FileType::Fifo | FileType::RegularFile)
+    });
+    if is_elsewhere && arguments.is_unquoted_line() && request.writes_to_standard_output() {
         to_standard_error(
-            "takeup: warning: the shell cuts a line at its first |, and the answer goes to what \
-             stands there: put the whole line in quotes\n",
+            "takeup: warning: the shell cuts a line at its first | or >, and the answer goes to \
+             what stands there: put the whole line in quotes\n",
         );
     }
 }

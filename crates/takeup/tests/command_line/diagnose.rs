@@ -194,6 +194,7 @@ fn a_line_that_the_shell_has_cut_is_told() {
         said(&output).1.contains("the shell cuts a line")
     };
     assert!(warned(&["tar", "cf", "-", "source"]));
+    assert!(!warned(&["tar", "cf", "/dev/null", "source"]));
     assert!(!warned(&["tar cf - source | gzip > x"]));
     assert!(!warned(&["tar", "cf", "x", "source"]));
     assert!(!warned(&["0 3 * * * tar cf x source"]));

@@ -87,7 +87,7 @@ fn the_complete_set_before_one_without_an_end_is_named() {
     let broken = broken.env("TAKEUP_TRAP", "write:6").output().unwrap();
     assert_eq!(broken.status.code(), Some(1), "{}", String::from_utf8_lossy(&broken.stderr));
     let note = "set 3, the last one, has no end on this tape: the run that wrote it did not \
-                complete, or went on on another tape. Set 2 is complete: add --set 2";
+                complete, or went on on another tape. Set 2 has its end: add --set 2";
     let restore = ["restore", tape, "numbers/1", "--into", "out", "--quiet"];
     for arguments in [&restore[..], &["verify", tape, "--quiet"], &["list", tape]] {
         let (code, _, errors) = run(&drive, arguments);
@@ -98,6 +98,21 @@ fn the_complete_set_before_one_without_an_end_is_named() {
         let (code, _, errors) = run(&drive, &[arguments, &["--set", "2"]].concat());
         assert_eq!((code, errors.contains("add --set")), (Some(0), false), "{errors}");
     }
+}
+
+/// A run that ends before its label leaves no set, and none is spoken of.
+#[test]
+fn what_ended_before_it_wrote_is_no_set() {
+    testkit::require!(Fuse);
+    let drive = two_sets();
+    let mut broken = takeup();
+    broken.current_dir(drive.folder()).args(["backup", "letters", "--to", "drive/nst0"]);
+    let broken = broken.env("TAKEUP_TRAP", "read:1").output().unwrap();
+    let errors = String::from_utf8(broken.stderr).unwrap();
+    assert_eq!(broken.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("hint: nothing was written to the tape\n"), "{errors}");
+    let (_, text, _) = run(&drive, &["list", "drive/nst0", "--sets"]);
+    assert_eq!(text.matches("complete").count(), 2, "{text}");
 }
 
 /// A server of tmux with one window of 80 columns.

@@ -98,7 +98,7 @@ pub struct Safe {
     pub set: [u8; 16],
     /// Complete segments that are known to be on the medium, counted from the first.
     pub segments: u32,
-    /// Volumes that were written to.
+    /// Volumes that were written to; 0 if not even a label was.
     pub volumes: u32,
     /// The index is on the medium, too.
     pub index: bool,
@@ -109,7 +109,8 @@ impl fmt::Display for Safe {
         let set = archive::label::hex(&self.set);
         let set = &set[..8];
         let volumes = match self.volumes {
-            0 | 1 => "volume 1".to_owned(),
+            0 => return formatter.write_str("nothing was written to the tape"),
+            1 => "volume 1".to_owned(),
             last => format!("volumes 1 to {last}"),
         };
         match self.segments {

@@ -484,6 +484,9 @@ impl<'a> TapeSink<'a> {
     /// Ends a set that was not completed: closes the data on the medium, and returns what of it is
     /// safe. After an error of the drive nothing more is written, see [`Volume::let_be`].
     pub fn abandon(mut self) -> Safe {
+        if self.started.is_none() {
+            self.safe.volumes = 0;
+        }
         let Some(volume) = &mut self.volume else { return self.safe };
         if self.is_in_doubt {
             volume.let_be();
