@@ -2,7 +2,8 @@
 //! their causes and locks that survive a panic ([`failures`]), byte offsets typed by the stream
 //! they count in ([`offset`]), findings and their rules ([`finding`]), and the text form of numbers
 //! ([`format`](mod@format), [`rounding`]), numbers as they are typed ([`quantity`]), points in time
-//! ([`calendar`]), foreign text ([`escape`]) and mistyped names ([`names`]).
+//! ([`calendar`]), foreign text ([`escape`]), mistyped names ([`names`]) and names of tape drives
+//! ([`drive_names`]).
 //!
 //! This crate depends on no other crate of Takeup.
 //!
@@ -18,10 +19,12 @@
 //! - [`calendar`]: points in time.
 //! - [`escape`]: foreign names and text, made safe for a terminal.
 //! - [`names`]: suggestions for a mistyped name.
+//! - [`drive_names`]: names that only tape drives have.
 //! - [`quantity`]: sizes, rates and times as they are typed.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod calendar;
+pub mod drive_names;
 pub mod escape;
 pub mod failures;
 pub mod finding;

@@ -1,5 +1,6 @@
 //! What a recorded call costs: `pread` of one byte of a file in the page cache, in turn with nobody
-//! recording, with somebody else recorded, and recorded.
+//! recording, with somebody else recorded, and recorded; the last two with the two sets of buffers
+//! of a capture, and with one.
 //!
 //! `cargo run --release -p capture --example cost [ROUNDS]`, as root.
 
@@ -15,10 +16,14 @@ const CALLS: u32 = 200_000;
 const EVENTS: &[WantedEvent] = &[
     WantedEvent::new("syscalls", "sys_enter_pread64", &["fd", "count", "pos"]),
     WantedEvent::new("syscalls", "sys_exit_pread64", &["ret"]),
-    // Never called here: a capture has two sets of buffers, and each call passes both.
+    // Never called here: a capture has two sets of buffers, and each call passes both. Those in
+    // front of these have one.
     WantedEvent::new("syscalls", "sys_enter_close", &["fd"]).urgent(),
     WantedEvent::new("syscalls", "sys_exit_close", &["ret"]).urgent(),
 ];
+
+/// How many of them need one set of buffers.
+const IN_ONE_SET: usize = 2;
 
 /// ns for each call.
 fn measure(file: &File) -> f64 {
@@ -32,9 +37,13 @@ fn measure(file: &File) -> f64 {
 }
 
 /// The same while some threads are recorded and somebody reads what is recorded.
-fn recorded(tracefs: &Tracefs, threads: &[u32], file: &File) -> Result<(f64, u64), TraceError> {
-    let options =
-        RecorderOptions { events: EVENTS, everywhere: &[], threads, buffer_bytes: 64 << 20 };
+fn recorded(
+    tracefs: &Tracefs,
+    events: &[WantedEvent],
+    threads: &[u32],
+    file: &File,
+) -> Result<(f64, u64), TraceError> {
+    let options = RecorderOptions { events, everywhere: &[], threads, buffer_bytes: 64 << 20 };
     let mut recorder = Recorder::new(tracefs, &options)?;
     recorder.start()?;
     let done = &AtomicBool::new(false);
@@ -68,19 +77,34 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     file.write_all(&[1])?;
     let tracefs = Tracefs::open()?;
     let own = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get())?;
-    let mut all = [const { Vec::new() }; 3];
+    let mut all = [const { Vec::new() }; 5];
     let mut lost = 0;
     for _ in 0..rounds.max(1) {
         all[0].push(measure(&file));
         // The first process does no such calls in the time that this takes.
-        all[1].push(recorded(&tracefs, &[1], &file)?.0);
-        let (ns, lost_now) = recorded(&tracefs, &[own], &file)?;
-        all[2].push(ns);
-        lost += lost_now;
+        for (at, events, thread) in [
+            (1, EVENTS, 1),
+            (2, EVENTS, own),
+            (3, &EVENTS[..IN_ONE_SET], 1),
+            (4, &EVENTS[..IN_ONE_SET], own),
+        ] {
+            let (ns, lost_now) = recorded(&tracefs, events, &[thread], &file)?;
+            all[at].push(ns);
+            lost += lost_now;
+        }
     }
     let mut out = std::io::stdout();
-    for (name, values) in ["nobody recorded", "another recorded", "recorded"].iter().zip(&mut all) {
-        writeln!(out, "{name:<17} {:>5.0} ns for each call", median(values))?;
+    let names = [
+        "nobody recorded",
+        "another recorded",
+        "recorded",
+        "another recorded, in one set",
+        "recorded, in one set",
+    ];
+    for (name, values) in names.iter().zip(&mut all) {
+        let middle = median(values);
+        let (low, high) = (values[0], values[values.len() - 1]);
+        writeln!(out, "{name:<28} {middle:>5.0} ns for each call ({low:.0} to {high:.0})")?;
     }
     writeln!(out, "{lost} events lost")?;
     Ok(())

@@ -1,14 +1,16 @@
 //! System calls and requests of other programs, from the kernel's tracepoints.
 //!
-//! A [`Recorder`] has an instance of tracefs of its own (Documentation/trace/ftrace.rst): a set of
-//! buffers that no other program reads, with the chosen events of the chosen threads, on
-//! the kernel's monotonic clock. What it reads there are [`page`]s of binary events, each laid out
-//! as its [`mod@format`] file says, and it hands them out as [`Event`]s in the order of their
-//! times. Nothing is stopped, as ptrace would, and nothing is loaded into the kernel.
+//! A [`Recorder`] has instances of tracefs of its own (Documentation/trace/ftrace.rst): sets of
+//! buffers that no other program reads, on the kernel's monotonic clock. One has the chosen events
+//! of the chosen threads, one those of them that must be known before their turn
+//! ([`Recorder::look_ahead`]), one events of everybody. What it reads there are [`page`]s of binary
+//! events, each laid out as its [`mod@format`] file says, and it hands them out as [`Event`]s in
+//! the order of their times. Nothing is stopped, as ptrace would, and nothing is loaded into the
+//! kernel.
 //!
 //! Pages are read by `read(2)` of `trace_pipe_raw`, so there is no mapped memory and no `unsafe`
 //! here. `perf_event_open(2)` would need both, and a descriptor for each event on each processor
-//! for each thread; here there is one descriptor for each processor in any case. It is
+//! for each thread; here there are at most three descriptors for each processor. It is
 //! also the cheaper of the two (`cargo run --release -p capture --example cost`).
 //!
 //! What tracepoints cannot show:

@@ -104,7 +104,7 @@ pub fn without_times(line: &str) -> &str {
         word.split(',').all(|part| is_number(part) || is_named(part))
     };
     // Five years in a row are the names of five folders.
-    let is_minute = |word: &str| word.len() <= 2 || !word.bytes().all(|it| it.is_ascii_digit());
+    let is_short = |word: &str| word.len() <= 2 || !word.bytes().all(|it| it.is_ascii_digit());
     let mut rest = line.trim_start();
     if let Some(behind) = rest.strip_prefix('@') {
         // @daily and the like.
@@ -112,7 +112,7 @@ pub fn without_times(line: &str) -> &str {
     }
     for names in FIELDS {
         let Some((word, behind)) = rest.split_once(char::is_whitespace) else { return line };
-        if !is_time(word, names) || !is_minute(word) {
+        if !is_time(word, names) || !is_short(word) {
             return line;
         }
         rest = behind.trim_start();

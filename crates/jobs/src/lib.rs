@@ -35,5 +35,5 @@ pub use rotation::{PartState, Readings, RotatedArchive, next_parts};
 pub use units::{UnitSettings, service_unit, timer_unit};
 pub use values::{
     AbsolutePath, Address, ChangesSource, Command, Glob, JobName, Method, Period, Quantity, Share,
-    TargetPath, is_named_as_drive,
+    TargetPath,
 };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
 use archive::chunk::Compression;
+use base::drive_names::is_non_rewinding;
 use base::quantity::Size;
 use jiff::{Span, SpanRelativeTo, Unit};
 use serde::Deserialize;
@@ -91,7 +92,7 @@ impl TargetPath {
 
     /// Whether the sets go to tape.
     pub fn is_tape(&self) -> bool {
-        is_named_as_drive(&self.0)
+        is_non_rewinding(&self.0)
     }
 }
 
@@ -99,21 +100,11 @@ impl TryFrom<String> for TargetPath {
     type Error = String;
 
     fn try_from(path: String) -> Result<TargetPath, String> {
-        if !path.ends_with('/') && !is_named_as_drive(Path::new(&path)) {
+        if !path.ends_with('/') && !is_non_rewinding(Path::new(&path)) {
             return Err(format!("{path:?} is no folder of sets: end its name with /"));
         }
         Ok(TargetPath(AbsolutePath::try_from(path)?.0))
     }
-}
-
-/// Whether a path is named as tape drives are that do not rewind (st.rst, udev's rules):
-/// `/dev/nst0`, `/dev/tape/by-id/…-nst`. The drive need not be there.
-pub fn is_named_as_drive(path: &Path) -> bool {
-    let text = path.as_os_str().as_encoded_bytes();
-    let name = text.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    let numbered = name.strip_prefix(b"nst").and_then(|rest| rest.first());
-    numbered.is_some_and(u8::is_ascii_digit)
-        || (text.starts_with(b"/dev/tape/") && name.ends_with(b"-nst"))
 }
 
 /// Where a list of changes comes from, as behind `backup --changed-from`. Paths are from the root.

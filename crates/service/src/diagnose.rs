@@ -209,7 +209,9 @@ fn check_sources(
             let why = crate::failure::with_causes(&std::io::Error::from(error));
             let hint = match subject {
                 DiagnoseSubject::Line(_) => "the line reads this path; type it where it is run",
-                DiagnoseSubject::Process(_) => "the process has it open under another root",
+                DiagnoseSubject::Process(_) => {
+                    "the line of the process has this path: it may be gone, or a container's"
+                }
                 DiagnoseSubject::Backup { .. } => {
                     "name what is backed up first: takeup diagnose SOURCE TARGET"
                 }

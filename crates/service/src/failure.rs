@@ -266,7 +266,7 @@ fn open_hint(error: &OpenError) -> Option<String> {
         OpenError::Busy { .. } => "wait until the other program is done",
         OpenError::NoSuchDevice { .. } => {
             "`ls /dev/nst*` shows the tape drives of this machine; `takeup sim tape FOLDER --drive \
-             lto6` plays one at FOLDER/nst0; no file is given such a name"
+             lto6` plays one at FOLDER/nst0"
         }
         OpenError::NotATape { .. } => "name the node of a tape drive, such as /dev/nst0",
         OpenError::NeverWaits { device } => {

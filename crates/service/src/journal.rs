@@ -56,7 +56,7 @@ pub(crate) fn place(to: &Path) -> String {
 
 /// Whether sets of this place are on tape. The drive need not be there.
 pub(crate) fn is_tape_drive(place: &Path) -> bool {
-    jobs::is_named_as_drive(place) && !place.is_dir()
+    base::drive_names::is_non_rewinding(place) && !place.is_dir()
 }
 
 /// The name of this machine, as sets have it.

@@ -227,7 +227,7 @@ fn complete_set(sets: &[SetOnVolume]) -> Option<String> {
     let complete = earlier.iter().rev().find(|set| set.has_index)?;
     Some(format!(
         "set {}, the last one, has no end on this tape: the run that wrote it did not complete, or \
-         went on on another tape. Set {number} has its end: add --set {number}",
+         continued on another one. Set {number} has its end: add --set {number}",
         last.number,
         number = complete.number
     ))

@@ -16,7 +16,7 @@ const LOOKUPS_MAX: usize = 1 << 14;
 /// An opening, by who ended it when.
 type Opening = (u32, u64);
 
-/// What became of the openings of two batches.
+/// What became of openings whose turn has not come, or that may still be in doubt.
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
     found: HashMap<Opening, Known<Looked>>,
@@ -99,7 +99,7 @@ impl Lookups {
         self.found.insert(opening, looked);
     }
 
-    /// What an opening of the batch before the last one led to.
+    /// What an opening led to, once its turn has come.
     pub(super) fn take(&mut self, thread: u32, end_ns: u64) -> Known<Looked> {
         self.found.remove(&(thread, end_ns)).unwrap_or(Err(Unknown::Closed))
     }

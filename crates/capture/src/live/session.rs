@@ -9,8 +9,8 @@ use super::follower::Follower;
 use super::threads::family;
 use crate::operation::Recording;
 
-/// Events that are taken at once; more wait in the kernel's buffers. After each batch it is looked
-/// which files were opened.
+/// Events that are taken at once; more wait in the kernel's buffers. Files that were opened are
+/// looked up between two batches.
 const EVENTS_AT_ONCE: usize = 10_000;
 /// Between two looks for new threads, at least, and how much of the time they may take.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -115,7 +115,7 @@ pub fn find(path: &Path) -> Option<StDrive> {
             FileType::RegularFile => plays_a_tape(path),
             _ => false,
         },
-        Err(Errno::NOENT) => is_tape_name(path),
+        Err(Errno::NOENT) => base::drive_names::is_drive(path),
         Err(_) => false,
     };
     is_tape.then(|| StDrive::new(path))
@@ -130,34 +130,9 @@ fn plays_a_tape(path: &Path) -> bool {
     in_user_space && super::st::answers_status(path)
 }
 
-/// `/dev/nst0`, `/dev/st1`, with a letter for the mode, or `/dev/tape/by-id/...`; `nst0` in any
-/// folder, as virtual drives are called.
-fn is_tape_name(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let (Some(whole), Some(name)) = (path.to_str(), name) else { return false };
-    if whole.starts_with("/dev/tape/") {
-        return true;
-    }
-    let rewinding = || whole.strip_prefix("/dev/").and_then(|name| name.strip_prefix("st"));
-    let Some(number) = name.strip_prefix("nst").or_else(rewinding) else { return false };
-    let number = number.strip_suffix(['l', 'm', 'a']).unwrap_or(number);
-    !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_that_only_tapes_have() {
-        let tapes = ["/dev/nst0", "/dev/st12", "/dev/nst3a", "/dev/tape/by-id/scsi-1-nst"];
-        for name in tapes.into_iter().chain(["nst0", "drive/nst0", "/tmp/nst1l"]) {
-            assert!(is_tape_name(Path::new(name)), "{name}");
-        }
-        for name in ["/dev/nst", "/dev/stdout", "/dev/st0x", "/tmp/st0", "/dev/nstl", "nst0.tar"] {
-            assert!(!is_tape_name(Path::new(name)), "{name}");
-        }
-    }
 
     #[test]
     fn what_is_no_tape_is_not_found() {

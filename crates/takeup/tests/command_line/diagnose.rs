@@ -167,7 +167,6 @@ fn what_cannot_be_diagnosed_says_why() {
 /// A server that is started once more on the files of the one that runs may damage them.
 #[test]
 fn what_runs_is_never_proposed_to_run_again() {
-    testkit::require!(Tracefs);
     let directory = tempfile::tempdir().unwrap();
     let mut server = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = server.id().to_string();

@@ -87,7 +87,7 @@ fn the_complete_set_before_one_without_an_end_is_named() {
     let broken = broken.env("TAKEUP_TRAP", "write:6").output().unwrap();
     assert_eq!(broken.status.code(), Some(1), "{}", String::from_utf8_lossy(&broken.stderr));
     let note = "set 3, the last one, has no end on this tape: the run that wrote it did not \
-                complete, or went on on another tape. Set 2 has its end: add --set 2";
+                complete, or continued on another one. Set 2 has its end: add --set 2";
     let restore = ["restore", tape, "numbers/1", "--into", "out", "--quiet"];
     for arguments in [&restore[..], &["verify", tape, "--quiet"], &["list", tape]] {
         let (code, _, errors) = run(&drive, arguments);
