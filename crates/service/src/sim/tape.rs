@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use base::format::size;
 use model::ModelError;
 use model::tape::generation::Generation;
 use model::tape::media::{MediumAccess, access};
@@ -165,7 +166,7 @@ pub fn mount(request: &SimTapeRequest) -> Result<MountedTape, Failure> {
     let settings = DriveSettings { alerts, ..settings(generation) };
     let drive = VirtualDrive::new("virtual drive", settings);
     let recorded_bytes = cartridge.used_bytes();
-    let capacity_bytes = new_medium.capacity_bytes;
+    let capacity_bytes = cartridge.capacity_bytes();
     let medium_density = cartridge.density();
     drive.insert(cartridge);
     drive.set_compression(match request.compression {
@@ -265,6 +266,14 @@ fn loaded(
         let (path, found, asked) = (path.display(), found.name, wanted.name);
         let what = format!("{path} is an {found} medium, not {asked}");
         return Err(Failure::of(what, Some("name a file that does not exist yet for a new one")));
+    }
+    let holds = cartridge.capacity_bytes();
+    if let Some(asked) = request.capacity_bytes.filter(|asked| *asked != holds) {
+        let (path, found, more) = (path.display(), size(holds), size(asked));
+        let what =
+            format!("{path} is a medium of {found} ({holds} bytes), not of {more} ({asked} bytes)");
+        let hint = "leave out --capacity, or name a file that does not exist yet for a new one";
+        return Err(Failure::of(what, Some(hint)));
     }
     let access = access(drive, found).map_err(|error| refused(&error))?;
     if access == MediumAccess::ReadOnly {

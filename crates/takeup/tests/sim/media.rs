@@ -101,4 +101,10 @@ fn a_medium_that_is_another_one_is_told() {
     let output = run(&["sim", "tape", mountpoint, "--medium", text, "--drive", "lto9"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("an LTO-9 drive does not take LTO-6 media"), "{said}");
+    // The size of a medium does not change either, and was passed over in silence.
+    let arguments = ["sim", "tape", mountpoint, "--medium", text, "--drive", "lto6"];
+    let output = run(&[&arguments[..], &["--capacity", "20GB"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("not of 20.0 GB") && said.contains("leave out --capacity"), "{said}");
 }
