@@ -7,6 +7,7 @@ mod blocks;
 mod buffers;
 mod calls;
 mod changes;
+mod covered;
 mod devices;
 mod job_reports;
 mod jobs;
@@ -67,6 +68,7 @@ pub fn conclude(pieces: &[Piece]) -> Conclusions {
     programs::conclude(pieces, &mut found);
     reports::conclude(pieces, &mut found);
     job_reports::conclude(pieces, &mut found);
+    covered::conclude(pieces, &mut found);
     layers::conclude(pieces, &mut found);
     found.missing.sort();
     found.missing.dedup();

@@ -63,6 +63,8 @@ pub enum What {
     TapeTest(TapeTest),
     /// What a program says that it moved: its last line.
     Moved(Moved),
+    /// A line of the statistics of rsync or borg.
+    Covered(CoveredLine),
     /// A row of `sar -d`.
     DiskReport(DiskReport),
     /// A line of a job report of Bacula or Bareos.
@@ -95,6 +97,9 @@ impl What {
             What::TapeStatus(_) => "status of a tape drive",
             What::TapeTest(_) => "btape speed",
             What::Moved(moved) => moved.mover.name(),
+            What::Covered(CoveredLine::Seconds(_) | CoveredLine::Archive { .. }) => "borg --stats",
+            What::Covered(CoveredLine::Files(_)) => "a number of files",
+            What::Covered(_) => "rsync --stats",
             What::DiskReport(_) => "sar -d",
             What::JobReport(_) => "a job report",
             What::NextVolume => "tar --multi-volume",
@@ -379,6 +384,22 @@ pub struct Moved {
     pub bytes: f64,
     pub seconds: Option<f64>,
     pub bytes_per_second: Option<f64>,
+}
+
+/// A line of the statistics of a program that stores only what is new.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CoveredLine {
+    /// `Number of files`; of rsync those that are no folders and links, where it tells them apart.
+    Files(u64),
+    /// `Total file size` of rsync.
+    Bytes(f64),
+    /// `Total transferred file size` of rsync: of the files that were new or had changed.
+    ChangedBytes(f64),
+    /// `Duration` of borg.
+    Seconds(f64),
+    /// `This archive` of borg: all that it holds, the same compressed, and what of that is stored
+    /// for the first time.
+    Archive { bytes: f64, compressed_bytes: f64, new_bytes: f64 },
 }
 
 /// A device in an interval of `sar -d`, which counts reads and writes together.

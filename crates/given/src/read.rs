@@ -7,6 +7,7 @@ mod btape;
 mod calls;
 mod clock;
 mod command;
+mod covered;
 mod document;
 mod fio;
 mod iostat;
@@ -274,7 +275,7 @@ fn goes_on(next: &Line, first: &Line, before: &Before) -> bool {
 
 /// What a line is. The first reader to whom it says something decides.
 fn recognised(text: &str, before: &mut Before) -> Met {
-    let readers: [fn(&str, &mut Before) -> Met; 15] = [
+    let readers: [fn(&str, &mut Before) -> Met; 16] = [
         fio::job_file,
         command::typed,
         tape_status::line,
@@ -289,6 +290,7 @@ fn recognised(text: &str, before: &mut Before) -> Met {
         queue::value,
         tape_log::line,
         moved::totals,
+        covered::line,
         job_report::line,
     ];
     for reader in readers {

@@ -167,6 +167,12 @@ base::rules! {
         speaks_when: "size, and time or rate, are there; of a job 100 MB and 10 s or more",
         source: "tar --totals, pv, rsync, restic, job reports of Bacula and Bareos",
     }
+    COVERED {
+        id: "given.covered",
+        looks_at: "what a program that stores only what is new went through, and in which time",
+        speaks_when: "a tenth of it or more was not new, and the job took 10 s or more",
+        source: "rsync --stats, borg create --stats",
+    }
     CLIENT_COMPRESSES {
         id: "given.client-compresses",
         looks_at: "the compression of a job",

@@ -53,6 +53,56 @@ fn a_job_of_other_requests_says_nothing_of_a_table() {
     assert_eq!(shown(&format!("{columns}{idle}")), []);
 }
 
+/// The lines of rsync 3.2 and of borg 1.2. A rate of what was sent is not that of the disk.
+#[test]
+fn what_a_job_went_through_is_not_what_was_new() {
+    let rsync = "# rsync -a --stats /srv/ /mnt/nas/srv/\n\n\
+        Number of files: 131,730 (reg: 120,000, dir: 11,730)\n\
+        Number of created files: 12 (reg: 12)\n\
+        Number of deleted files: 0\n\
+        Number of regular files transferred: 12\n\
+        Total file size: 50,000,000,000 bytes\n\
+        Total transferred file size: 24,000,000 bytes\n\
+        Literal data: 24,000,000 bytes\n\
+        Matched data: 0 bytes\n\
+        File list size: 2,621,421\n\
+        File list generation time: 0.001 seconds\n\
+        File list transfer time: 0.000 seconds\n\
+        Total bytes sent: 30,000,000\n\
+        Total bytes received: 50,000\n\n\
+        sent 30,000,000 bytes  received 50,000 bytes  200,333.33 bytes/sec\n\
+        total size is 50,000,000,000  speedup is 1,663.89\n";
+    let of = |text: &str| {
+        let all = shown(text);
+        all.into_iter().filter(|it| it.0 == "given.covered").map(|it| it.1.what).collect::<Vec<_>>()
+    };
+    let of_rsync = "rsync went through 50.0 GB in 120 000 files in 2 min 30 s; of that 24.0 MB are \
+                    in files that were new or had changed";
+    assert_eq!(of(rsync), [of_rsync]);
+    // A first copy with -z: less goes over the wire, and all was new.
+    let first = rsync.replace("file size: 24,000,000", "file size: 50,000,000,000");
+    assert_eq!(of(&first), Vec::<String>::new());
+    let borg = "Archive name: srv-2026\n\
+        Duration: 1 minutes 40.00 seconds\n\
+        Number of files: 127\n\
+        Utilization of max. archive size: 0%\n\
+        ------------------------------------------------------------------------------\n\
+        Original size      Compressed size    Deduplicated size\n\
+        This archive:               41.70 GB             20.15 GB            254.05 MB\n\
+        All archives:              417.00 GB            201.50 GB             21.00 GB\n";
+    let of_borg = "borg went through 41.7 GB in 127 files in 1 min 40 s; of what it stores of that \
+                   1 % was new";
+    assert_eq!(of(borg), [of_borg]);
+    // A first archive is new though it is smaller than its files.
+    assert!(of(&borg.replace("254.05 MB", "19.80 GB")).is_empty());
+    // Two jobs are not mixed.
+    let (head, tail) = rsync.split_at(rsync.find("Literal data").unwrap());
+    assert_eq!(of(&[head, borg].concat()), [of_borg]);
+    assert_eq!(of(&[head, tail].concat()), [of_rsync]);
+    assert!(of(&[head, "# rsync -a --stats /a/ /b/\n", tail].concat()).is_empty());
+    assert!(of(&[head, borg, tail].concat()).iter().all(|it| it == of_borg));
+}
+
 #[test]
 fn a_rate_may_be_of_either_unit() {
     let of = |rate: &str| {

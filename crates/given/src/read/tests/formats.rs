@@ -3,9 +3,9 @@
 use super::super::*;
 use super::only;
 use crate::piece::{
-    DeviceRow, DirectionRate, Director, DiskReport, Framing, Interval, Job, JobReport, Layer,
-    Moved, Mover, Outcome, ProcessorTime, Program, ProgramTimed, Requests, Switch, TapeStatus,
-    TapeTest, TestData, Timed,
+    CoveredLine, DeviceRow, DirectionRate, Director, DiskReport, Framing, Interval, Job, JobReport,
+    Layer, Moved, Mover, Outcome, ProcessorTime, Program, ProgramTimed, Requests, Switch,
+    TapeStatus, TapeTest, TestData, Timed,
 };
 
 /// Of a line that was cut at any of these ends nothing is read, and it is named.
@@ -119,6 +119,37 @@ fn lines_of_btape() {
     assert_refused(&[&filemark[..38], &filemark[..44]]);
     assert_refused(&[&begin[..60], &begin[..84], &file[..30], &file[..54], &total[..60]]);
     assert_eq!(read("Volume bytes=3.221 GB. Write rate = 44.128 MB/s\n").pieces, []);
+}
+
+#[test]
+fn statistics_of_programs_that_store_what_is_new() {
+    let covered = |line: CoveredLine| What::Covered(line);
+    let files = only("Number of files: 1,234 (reg: 1,000, dir: 234)");
+    assert_eq!(files, covered(CoveredLine::Files(1000)));
+    assert_eq!(only("Number of files: 127\n"), covered(CoveredLine::Files(127)));
+    assert_eq!(only("Total file size: 5,000,000 bytes"), covered(CoveredLine::Bytes(5e6)));
+    let changed = only("Total transferred file size: 1.000 bytes");
+    assert_eq!(changed, covered(CoveredLine::ChangedBytes(1e3)));
+    let duration = only("Duration: 1 hours 2 minutes 3.50 seconds");
+    assert_eq!(duration, covered(CoveredLine::Seconds(3723.5)));
+    let archive = "This archive:                4.17 MB              4.50 MB            254.05 kB";
+    let (bytes, compressed_bytes, new_bytes) = (4.17e6, 4.5e6, 254_050.0);
+    let expected = CoveredLine::Archive { bytes, compressed_bytes, new_bytes };
+    assert_eq!(only(archive), covered(expected));
+    let binary = only("This archive:   4.00 MiB   3.00 MiB   1.00 KiB");
+    let (bytes, compressed_bytes, new_bytes) = (4.0 * 1_048_576.0, 3.0 * 1_048_576.0, 1024.0);
+    assert_eq!(binary, covered(CoveredLine::Archive { bytes, compressed_bytes, new_bytes }));
+    assert_refused(&[
+        "Number of files: 1,23",
+        "Total file size: 5.00G bytes",
+        "Total file size: 5,000,000 by",
+        &archive[..60],
+        &archive[..74],
+    ]);
+    // Of other programs.
+    for other in ["Duration: 0:17:10", "Duration: 1 hours 2 minutes 3.50 sec"] {
+        assert!(!matches!(read(other).pieces.first().map(|it| &it.what), Some(What::Covered(_))));
+    }
 }
 
 #[test]
