@@ -132,6 +132,8 @@ pub enum Target {
     Disk {
         shown: String,
         rate: Amount,
+        /// Whether the source is read from the same disk: its time is shared.
+        is_of_source: bool,
     },
     Tape(Box<TapeTarget>),
 }

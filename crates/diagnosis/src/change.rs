@@ -8,7 +8,7 @@ use pipeline::line::{blocks, buffered, redirection, with_program, with_stage};
 use pipeline::pace;
 
 use crate::amount::Amount;
-use crate::chain::{Chain, Link, Reading, Target, Work};
+use crate::chain::{Chain, Link, Reading, Target, WhyUnknown, Work};
 use crate::line::{PIPE_BYTES, RING_BYTES, Typed, TypedTarget, words};
 use crate::program::Compressor;
 
@@ -27,6 +27,11 @@ pub enum Change {
     AllCores { link: usize, instead: &'static str },
     /// A program without its rate limit.
     WithoutRate { link: usize },
+    /// A compressor at its fastest level: so many times as fast, with so many times the output.
+    FastestLevel { link: usize, level: &'static str, faster: f64, larger: f64 },
+    /// `takeup backup --compress` in the place of the line and its compressor: what a processor
+    /// takes with both, in bytes for each second, and how many times the output is as large.
+    OwnCompression { instead_of: String, before: f64, own: f64, larger: f64 },
 }
 
 /// A change, with the chain that it makes.
@@ -54,6 +59,28 @@ pub struct Ground<'a> {
     /// What the compression of `takeup backup` does in the place of the line's
     /// ([`own_compression`]).
     pub own: Option<Compressor>,
+    /// The line's compressor at its fastest level, where that was tried: then changes that have
+    /// their price count, too.
+    pub fastest: Option<Fastest>,
+}
+
+/// A compressor at its fastest level, beside the level of the line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fastest {
+    /// The option; `None` where the program has no faster one.
+    pub level: Option<&'static str>,
+    /// Its rate and its ratio, divided by those of the level of the line.
+    pub rate: f64,
+    pub ratio: f64,
+}
+
+/// The fastest level of a program.
+pub fn fastest_level(program: &str) -> Option<&'static str> {
+    match program {
+        "gzip" | "pigz" | "zstd" => Some("-1"),
+        "xz" => Some("-0"),
+        _ => None,
+    }
 }
 
 /// Sizes of writes that are tried.
@@ -76,6 +103,61 @@ impl Ground<'_> {
         }
         all.extend(self.takeup(chain));
         all
+    }
+
+    /// Changes with a price, for a chain that no other change makes faster: larger output, or
+    /// another program.
+    pub fn trade_offs(&self, chain: &Chain) -> Vec<Changed> {
+        let Some(fastest) = self.fastest else { return Vec::new() };
+        let levels = (0..chain.links.len()).filter_map(|at| self.at_level(chain, at, fastest));
+        levels.chain(self.compressed_by_takeup(chain)).collect()
+    }
+
+    fn at_level(&self, chain: &Chain, at: usize, fastest: Fastest) -> Option<Changed> {
+        let (typed, level) = (self.typed?, fastest.level?);
+        let link = chain.links.get(at)?;
+        let Work::Compresses { rate, ratio, threads } = link.work else { return None };
+        let program = typed.programs.iter().find(|it| it.name == link.shown)?;
+        let is_there = program.words.iter().any(|word| word == level);
+        if is_there || fastest_level(&link.shown) != Some(level) {
+            return None;
+        }
+        let stage = typed.stages.get(link.stage)?;
+        let stage = if stage.split_whitespace().next() == Some(link.shown.as_str()) {
+            with_level(stage, level)?
+        } else {
+            within_tar(stage, &link.shown, &format!("{} {level}", link.shown))?
+        };
+        let line = with_stage(&typed.stages, link.stage, stage);
+        let mut changed = chain.clone();
+        changed.links[at].work = Work::Compresses {
+            rate: rate.times(fastest.rate),
+            ratio: (ratio * fastest.ratio).max(1.0),
+            threads,
+        };
+        let larger = 1.0 / fastest.ratio.max(0.01);
+        Some(Changed {
+            change: Change::FastestLevel { link: at, level, faster: fastest.rate, larger },
+            chain: changed,
+            command: line.clone(),
+            line,
+            undo: None,
+        })
+    }
+
+    fn compressed_by_takeup(&self, chain: &Chain) -> Option<Changed> {
+        let own = self.own?;
+        let (instead_of, before, ratio) = chain.links.iter().find_map(|link| match link.work {
+            Work::Compresses { rate, ratio, .. } => Some((link.shown.clone(), rate.typical, ratio)),
+            _ => None,
+        })?;
+        // More cores are another change.
+        if own.rate.typical <= before {
+            return None;
+        }
+        let larger = ratio / own.ratio.max(0.01);
+        let change = Change::OwnCompression { instead_of, before, own: own.rate.typical, larger };
+        Some(Changed { change, ..self.takeup(chain)? })
     }
 
     fn read_ahead(&self, chain: &Chain) -> Option<Changed> {
@@ -105,9 +187,16 @@ impl Ground<'_> {
     }
 
     fn blocks(&self, chain: &Chain, bytes: u64) -> Option<Changed> {
-        let Target::Tape(tape) = &chain.target else { return None };
+        let most = match &chain.target {
+            Target::Tape(tape) => tape.block_bytes_max,
+            Target::Disk { .. }
+            | Target::Unknown { why: WhyUnknown::NotWritten | WhyUnknown::SameDisk, .. } => {
+                BLOCKS[0]
+            }
+            Target::Unknown { .. } | Target::Nowhere => return None,
+        };
         let last = chain.links.last()?;
-        if last.write_bytes >= bytes || bytes > tape.block_bytes_max {
+        if last.write_bytes >= bytes || bytes > most {
             return None;
         }
         let typed = self.typed?;
@@ -115,6 +204,8 @@ impl Ground<'_> {
         let line = match blocks::larger(stage, bytes) {
             Some(stage) => with_stage(&typed.stages, last.stage, stage),
             None => {
+                // Only a drive needs whole blocks.
+                let Target::Tape(_) = chain.target else { return None };
                 let stage = blocks::collected(stage, bytes)?;
                 with_stage(&typed.stages, last.stage, stage)
             }
@@ -171,7 +262,7 @@ impl Ground<'_> {
         let link = chain.links.get(at)?;
         let Work::Compresses { rate, ratio, threads } = link.work else { return None };
         let program = typed.programs.iter().find(|it| it.name == link.shown)?;
-        let instead = instead_of(&program.words, self.absent)?;
+        let instead = instead_of(&program.words, Some(1.0 / ratio), self.absent)?;
         if threads > 1.0 || rate.typical > instead.fastest_bytes_per_second {
             return None;
         }
@@ -284,8 +375,7 @@ impl Ground<'_> {
     }
 }
 
-/// The other programs and the kernel use the same cores. pigz takes data that do not shrink faster
-/// than gzip does (2.8 times on two cores in `cargo xtask trial diagnose --seed 8`, case 3).
+/// The other programs and the kernel use the same cores.
 fn shared(rate: Amount) -> Amount {
     Amount { typical: rate.typical * 0.9, low: rate.low * 0.7, high: rate.high * 1.15, ..rate }
 }
@@ -322,6 +412,35 @@ pub fn own_compression(words: &[String]) -> Option<String> {
     Some(level.map_or(name.to_owned(), |level| format!("{name}:{level}")))
 }
 
+/// A compressor's stage with another level.
+fn with_level(stage: &str, level: &str) -> Option<String> {
+    if stage.contains(['"', '\'', '\\', '`', '$', '(', '{']) {
+        return None;
+    }
+    let (command, target) = match redirection(stage) {
+        Some((command, target)) => (command, format!(" {target}")),
+        None => (stage, String::new()),
+    };
+    let mut words = command.split_whitespace();
+    let mut kept = vec![words.next()?.to_owned(), level.to_owned()];
+    for word in words {
+        let letters = word.strip_prefix('-').filter(|it| !it.starts_with(['-', 'T', 'p']));
+        match letters {
+            _ if matches!(word, "--fast" | "--best" | "-e" | "--extreme") => {}
+            // Letters together: `-9c`.
+            Some(letters) if letters.contains(|it: char| it.is_ascii_digit()) => {
+                let rest = letters.trim_matches(|it: char| it.is_ascii_digit());
+                if rest.contains(|it: char| it.is_ascii_digit()) {
+                    return None;
+                }
+                kept.extend((!rest.is_empty()).then(|| format!("-{rest}")));
+            }
+            _ => kept.push(word.to_owned()),
+        }
+    }
+    Some(kept.join(" ") + &target)
+}
+
 /// A tar that starts its own compressor, with another one.
 fn within_tar(stage: &str, program: &str, instead: &str) -> Option<String> {
     if stage.contains(['"', '\'', '\\', '`', '$', '(', '{']) {
@@ -334,7 +453,9 @@ fn within_tar(stage: &str, program: &str, instead: &str) -> Option<String> {
         _ => return None,
     };
     let mut words: Vec<String> = stage.split_whitespace().map(str::to_owned).collect();
-    if words.iter().any(|word| word == "--") {
+    // Of bsdtar, -I is a list of files.
+    let is_gnu = matches!(words.first()?.rsplit('/').next(), Some("tar" | "gtar"));
+    if !is_gnu || words.iter().any(|word| word == "--") {
         return None;
     }
     let letters = words.get_mut(1)?;

@@ -14,7 +14,7 @@ use model::tape::parameters::TapeParameters;
 
 use crate::amount::Pick;
 use crate::chain::{Chain, Link, Reading, Source, TapeTarget, Target, Work};
-use crate::station::stations;
+use crate::station::{Station, StationRate, stations};
 
 /// The result of a chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +29,9 @@ const MIB: f64 = 1048576.0;
 /// What a program does with bytes that it only passes on: two copies, of a processor that copies
 /// 5 GB/s.
 const PASSING_NS_PER_MIB: u64 = 400_000;
+/// One read or write beside its bytes: `dd` without `bs` passes on 400 MB/s where `bs=128k` does
+/// 1.0 to 1.2 GB/s, in two calls for 512 bytes.
+const CALL_NS: u64 = 500;
 /// Smaller steps take the model longer and change nothing.
 const STEP_BYTES: u64 = 32 << 10;
 /// What the kernel holds of written data before it makes the writer wait.
@@ -74,14 +77,45 @@ pub fn forecast(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
     })
 }
 
-/// No chain is faster than its slowest station. A drive that starts and stops makes what was played
-/// a few percent too fast or too slow.
-fn bound(chain: &Chain, pick: Pick) -> f64 {
-    let rates = stations(chain).into_iter().filter_map(|station| station.now);
-    rates.map(|rate| rate.at(pick)).fold(f64::INFINITY, f64::min)
+/// How much longer a run takes than its rate says: the drive still writes what its buffer holds,
+/// and a filemark. None without a drive.
+///
+/// # Errors
+/// When the model stands still.
+pub fn end_seconds(chain: &Chain) -> Result<f64, ModelError> {
+    let Target::Tape(_) = chain.target else { return Ok(0.0) };
+    let source = &chain.source;
+    // What most bytes are of fills the buffer.
+    let own = if source.large_bytes >= source.small_bytes {
+        Source { small_bytes: 0, small_files: 0, ..source.clone() }
+    } else {
+        Source { large_bytes: 0, stream: None, ..source.clone() }
+    };
+    let part = Chain { source: own, ..chain.clone() };
+    let bytes = part.source.bytes().min(PLAYED_BYTES_MAX);
+    let rate = played(&part, Pick::Typical)?.bytes_per_second.min(bound(&part, Pick::Typical));
+    let (programs, drive, speed_up) = stages(&part, Pick::Typical);
+    let play = Play { chain: &part, programs: &programs, drive: drive.as_ref() };
+    let (whole, _) = play.run(bytes)?;
+    Ok((whole / speed_up - bytes as f64 / rate).max(0.0))
 }
 
-fn played(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
+/// No chain is faster than its slowest station. A drive that starts and stops makes what was played
+/// a few percent too fast or too slow. The time of a disk that holds source and target is shared.
+fn bound(chain: &Chain, pick: Pick) -> f64 {
+    let all = stations(chain);
+    let rate = |it: &StationRate| it.now.map(|own| own.at(pick));
+    let slowest = all.iter().filter_map(rate).fold(f64::INFINITY, f64::min);
+    if !matches!(chain.target, Target::Disk { is_of_source: true, .. }) {
+        return slowest;
+    }
+    let of_disk = all.iter().filter(|it| !matches!(it.station, Station::Program(_)));
+    let seconds: f64 = of_disk.filter_map(rate).map(|rate| 1.0 / rate.max(1.0)).sum();
+    slowest.min(1.0 / seconds.max(1e-18))
+}
+
+/// The programs and the drive of the model, and how many times faster than real time it runs.
+fn stages(chain: &Chain, pick: Pick) -> (Vec<Program>, Option<TapeParameters>, f64) {
     let speed_up = match &chain.target {
         Target::Tape(tape) => tape.speed_up.max(1e-3),
         _ => 1.0,
@@ -109,14 +143,19 @@ fn played(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
             output: Output::Same,
         });
     }
-    let output = chain.links.iter().fold(1.0, |share, link| match link.work {
-        Work::Compresses { ratio, .. } => share / ratio.max(1.0),
-        _ => share,
-    });
     let drive = match &chain.target {
         Target::Tape(tape) => Some(drive(tape, &mut programs)),
         _ => None,
     };
+    (programs, drive, speed_up)
+}
+
+fn played(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
+    let (programs, drive, speed_up) = stages(chain, pick);
+    let output = chain.links.iter().fold(1.0, |share, link| match link.work {
+        Work::Compresses { ratio, .. } => share / ratio.max(1.0),
+        _ => share,
+    });
     let buffers = programs.iter().map(|it| it.input_bytes + it.write_bytes).max().unwrap_or(0);
     let drives = drive.as_ref().map_or(0, |it| it.buffer_bytes.value);
     let wanted = BUFFERS_PLAYED * buffers.max((drives as f64 / output) as u64);
@@ -221,7 +260,7 @@ fn program(chain: &Chain, link: &Link, is_last: bool, pick: Pick, speed_up: f64)
         input_bytes,
         read_bytes: link.read_bytes.max(STEP_BYTES),
         write_bytes: if is_last { link.write_bytes } else { link.write_bytes.max(STEP_BYTES) },
-        processor_ns_per_mib: in_time(PASSING_NS_PER_MIB),
+        processor_ns_per_mib: in_time(PASSING_NS_PER_MIB + calls_ns_per_mib(link)),
         wait_ns_per_mib: 0,
         output: Output::Same,
     };
@@ -236,6 +275,12 @@ fn program(chain: &Chain, link: &Link, is_last: bool, pick: Pick, speed_up: f64)
         }
     }
     program
+}
+
+/// What the calls of a program cost beside their bytes.
+fn calls_ns_per_mib(link: &Link) -> u64 {
+    let calls = |bytes: u64| (1 << 20) / bytes.clamp(1, 1 << 20);
+    CALL_NS * (calls(link.read_bytes) + calls(link.write_bytes))
 }
 
 /// The drive, and the last program with steps that are large enough.

@@ -20,7 +20,7 @@
 //! - [`rules`]: the rules of the findings.
 //! - [`source`]: what is there to read, and how fast it can be read.
 //! - [`station`]: what each part of the chain gives by itself.
-//! - `words`: the findings.
+//! - [`words`](mod@words): the findings.
 
 pub mod amount;
 pub mod chain;
@@ -32,4 +32,4 @@ pub mod rank;
 pub mod rules;
 pub mod source;
 pub mod station;
-mod words;
+pub mod words;

@@ -25,8 +25,12 @@ pub struct Typed {
     /// What is read, as far as it is understood.
     pub sources: Vec<PathBuf>,
     pub target: TypedTarget,
-    /// Whether options choose files or change them, so that another program would not do the same.
+    /// Whether options choose files or change them, or the target keeps what it has: another
+    /// program would not do the same.
     pub is_special: bool,
+    /// Whether it is a tar that looks at its files and reads none of them: its archive is
+    /// `/dev/null`.
+    pub skips_data: bool,
 }
 
 /// Where the output goes.
@@ -74,6 +78,9 @@ pub const PIPE_BYTES: u64 = 64 << 10;
 /// `takeup pipe` without `--ring`.
 pub const RING_BYTES: u64 = 64 << 20;
 const TARS: [&str; 3] = ["tar", "gtar", "bsdtar"];
+/// Those that do not read what they would write to nothing.
+const GNU_TARS: [&str; 2] = ["tar", "gtar"];
+const NOTHING: &str = "/dev/null";
 
 /// What a stage says.
 #[derive(Debug, Default)]
@@ -82,6 +89,7 @@ struct Said {
     sources: Vec<PathBuf>,
     target: Option<TypedTarget>,
     is_special: bool,
+    skips_data: bool,
 }
 
 /// Words in front of a program that do not change what it reads and writes.
@@ -138,12 +146,14 @@ pub fn typed(line: &str) -> Option<Typed> {
         sources: Vec::new(),
         target: TypedTarget::Nowhere,
         is_special: false,
+        skips_data: false,
     };
     let count = stages.len();
     let mut is_broken = false;
     for (at, stage) in stages.iter().enumerate() {
         let said = said(stage, at);
         typed.is_special |= said.is_special;
+        typed.skips_data |= said.skips_data;
         // A later stage that reads a file does not read its pipe, and a stage in front that writes
         // a file leaves the pipe empty.
         is_broken |= at > 0 && !said.sources.is_empty();
@@ -198,6 +208,13 @@ fn said(stage: &str, at: usize) -> Said {
     if let Some(from) = read.from {
         said.sources.push(from.into());
     }
+    said.is_special |= read.appends;
+    // GNU tar looks whether its archive is /dev/null. One that a compressor of its own writes for
+    // it knows only the name.
+    if let [own] = &said.programs[..] {
+        let to_nothing = said.target.is_none() && read.to.as_deref() == Some(NOTHING);
+        said.skips_data |= to_nothing && own.role == Role::Reads && GNU_TARS.contains(&&*own.name);
+    }
     // What a program writes itself does not go to its standard output.
     if let (Some(to), None) = (read.to, &said.target) {
         said.target = Some(target(&to));
@@ -249,7 +266,7 @@ fn target(path: &str) -> TypedTarget {
     let is_remote =
         path.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
     match path {
-        "/dev/null" => TypedTarget::Nowhere,
+        NOTHING => TypedTarget::Nowhere,
         remote if is_remote => TypedTarget::Elsewhere(remote.to_owned()),
         path => TypedTarget::Path(path.into()),
     }
@@ -344,6 +361,31 @@ mod tests {
         assert_eq!(typed("make && tar cf - ."), None);
     }
 
+    /// GNU tar 1.34, by strace: with these it reads none of its files, and with those it does.
+    #[test]
+    fn a_tar_whose_archive_is_nothing_skips_its_data() {
+        for line in [
+            "tar cf /dev/null /srv",
+            "tar cf - /srv > /dev/null",
+            "tar czf /dev/null /srv",
+            "tar -I zstd -cf /dev/null /srv",
+            "nice -n 19 tar -cf /dev/null /srv 2>/dev/null",
+        ] {
+            assert!(typed(line).unwrap().skips_data, "{line}");
+        }
+        for line in [
+            "tar cf - /srv | cat > /dev/null",
+            "tar czf - /srv > /dev/null",
+            "bsdtar cf /dev/null /srv",
+            "tar cf /dev/zero /srv",
+            "tar cf /dev/nst0 /srv 2>/dev/null",
+            "cat /srv/a > /dev/null",
+            "dd if=/srv/a of=/dev/null",
+        ] {
+            assert!(!typed(line).unwrap().skips_data, "{line}");
+        }
+    }
+
     #[test]
     fn what_is_not_understood_names_no_source() {
         for line in [
@@ -367,6 +409,8 @@ mod tests {
             assert!(typed.sources.is_empty() || unknown, "{line}: {typed:?}");
         }
         assert!(typed("tar --exclude=x -cf y /srv").unwrap().is_special);
+        // What `takeup backup --overwrite` would replace.
+        assert!(typed("tar cf - /srv | gzip >> all.tgz").unwrap().is_special);
     }
 
     proptest::proptest! {

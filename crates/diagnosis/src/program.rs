@@ -23,6 +23,8 @@ pub struct Compressor {
     pub rate: Amount,
     /// Input bytes for each byte of output.
     pub ratio: f64,
+    /// Bytes at the beginning of the sample that it was tried on.
+    pub seen_bytes: usize,
 }
 
 const TRIALS: usize = 3;
@@ -44,7 +46,7 @@ pub fn try_compressor(words: &[String], sample: &Sample) -> Result<Compressor, S
     }
     let mut rates = Vec::new();
     let (mut taken, mut given) = (0, 0);
-    let mut from = 0;
+    let (mut from, mut seen_bytes) = (0, 0);
     for _ in 0..TRIALS {
         let one = run(words, &data[from..])?;
         // A program with its own start and end needs some data to show its rate.
@@ -55,10 +57,25 @@ pub fn try_compressor(words: &[String], sample: &Sample) -> Result<Compressor, S
         taken += one.taken_bytes;
         given += one.given_bytes;
         let next = from + usize::try_from(one.taken_bytes).unwrap_or(usize::MAX);
+        seen_bytes = seen_bytes.max(next.min(data.len()));
         from = if data.len().saturating_sub(next) < 4 << 20 { 0 } else { next };
     }
     let rate = Amount::of_trials(&rates).ok_or("it took too little in its time")?;
-    Ok(Compressor { rate, ratio: taken as f64 / given.max(1) as f64 })
+    Ok(Compressor { rate, ratio: taken as f64 / given.max(1) as f64, seen_bytes })
+}
+
+/// The same program, whose ratio is that of the part of the sample that a slower one has seen: more
+/// data may be others.
+pub fn try_beside(
+    words: &[String],
+    sample: &Sample,
+    seen_bytes: usize,
+) -> Result<Compressor, String> {
+    let tried = try_compressor(words, sample)?;
+    let data = &sample.bytes()[..seen_bytes.min(sample.bytes().len())];
+    let one = run(words, data)?;
+    let ratio = one.taken_bytes as f64 / one.given_bytes.max(1) as f64;
+    Ok(Compressor { ratio, seen_bytes: data.len(), ..tried })
 }
 
 /// Tries the compression of `takeup backup`, in one thread; `None` where there is too little data.
@@ -69,7 +86,7 @@ pub fn try_own(compression: Compression, sample: &Sample) -> Option<Compressor> 
     }
     let mut compressor = ChunkCompressor::new(compression).ok()?;
     let (mut rates, mut out) = (Vec::new(), Vec::new());
-    let (mut taken, mut given) = (0, 0);
+    let (mut taken, mut given, mut seen_bytes) = (0, 0, 0);
     for _ in 0..TRIALS {
         let (begun, used) = (Instant::now(), thread_seconds());
         let mut own = 0;
@@ -84,9 +101,10 @@ pub fn try_own(compression: Compression, sample: &Sample) -> Option<Compressor> 
         }
         rates.push(own as f64 / (thread_seconds() - used).max(1e-4));
         taken += own;
+        seen_bytes = seen_bytes.max(own);
     }
     let rate = Amount::of_trials(&rates)?;
-    Some(Compressor { rate, ratio: taken as f64 / given.max(1) as f64 })
+    Some(Compressor { rate, ratio: taken as f64 / given.max(1) as f64, seen_bytes })
 }
 
 fn thread_seconds() -> f64 {
@@ -163,7 +181,8 @@ mod tests {
             b"abcdefgh"[(state >> 29) as usize]
         };
         let text: Vec<u8> = (0..6 << 20).map(|_| letters()).collect();
-        sample.add(&text);
+        sample.add_large(&text);
+        sample.mix(1, 0);
         sample
     }
 
@@ -174,6 +193,21 @@ mod tests {
         // Eight letters are 3 bits each.
         assert!((1.8..2.7).contains(&found.ratio), "{found:?}");
         assert!(found.rate.low > 0.0 && found.rate.low <= found.rate.high);
+    }
+
+    /// Half of it shrinks, and only behind what the slow one has seen.
+    #[test]
+    fn ratios_are_compared_on_the_same_data() {
+        let mut sample = Sample::default();
+        let mut random = statistics::random::Random::new(5);
+        let noise: Vec<u8> = (0..1 << 20).map(|_| random.bits() as u8).collect();
+        sample.add_large(&noise);
+        sample.add_large(&vec![0; 3 << 20]);
+        sample.mix(1, 0);
+        let words = ["gzip".to_owned(), "-1".to_owned()];
+        let beside = try_beside(&words, &sample, 1 << 20).unwrap();
+        assert!((0.9..1.1).contains(&beside.ratio), "{beside:?}");
+        assert!(try_compressor(&words, &sample).unwrap().ratio > 3.0);
     }
 
     #[test]

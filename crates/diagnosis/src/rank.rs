@@ -8,7 +8,7 @@ use model::ModelError;
 use crate::amount::{Amount, Pick};
 use crate::chain::{Chain, Reading, Target, Work};
 use crate::change::{Change, Changed, Ground};
-use crate::forecast::{Forecast, forecast};
+use crate::forecast::{Forecast, end_seconds, forecast};
 use crate::line::{self, Typed};
 use crate::station::{Station, StationRate, stations};
 
@@ -27,6 +27,8 @@ const MODEL_SPREAD: f64 = 0.08;
 /// Another program reads in ways that the trials only imitate (`cargo xtask trial diagnose`: 0.6 to
 /// 1.5 times what they let expect).
 const REPLACED_SPREAD: f64 = 0.4;
+/// Two levels of one compressor, tried on the same data.
+const LEVEL_SPREAD: f64 = 0.25;
 const SPREAD_MAX: f64 = 0.9;
 const STEPS_MAX: usize = 4;
 
@@ -35,6 +37,8 @@ const STEPS_MAX: usize = 4;
 pub struct Ranking {
     /// The chain as it is.
     pub now: Rates,
+    /// How much longer the chain as it is takes than its rate says.
+    pub end_seconds: f64,
     /// Changes, each on top of those before it.
     pub steps: Vec<Step>,
     /// What limits the chain with all changes, by its gain if it cost nothing.
@@ -59,10 +63,14 @@ impl Step {
         let ratio = |amount: &Amount| (amount.high - amount.low) / 2.0 / amount.typical;
         let (before, after) = (&self.before.bytes, &self.after.bytes);
         let another = match self.changed.change {
-            Change::TakeupBackup => REPLACED_SPREAD,
+            Change::TakeupBackup | Change::OwnCompression { .. } => REPLACED_SPREAD,
             _ => 0.0,
         };
-        let spread = (ratio(before).powi(2) + ratio(after).powi(2) + f64::powi(another, 2)).sqrt();
+        let spread = match self.changed.change {
+            // What is not known of the compressor is the same on both sides.
+            Change::FastestLevel { .. } => LEVEL_SPREAD,
+            _ => (ratio(before).powi(2) + ratio(after).powi(2) + f64::powi(another, 2)).sqrt(),
+        };
         let spread = spread.min(SPREAD_MAX);
         let gain = after.typical / before.typical;
         Amount {
@@ -102,7 +110,11 @@ pub fn rank(chain: &Chain, ground: &Ground<'_>) -> Result<Ranking, ModelError> {
     let mut typed = ground.typed.cloned();
     while steps.len() < STEPS_MAX {
         let ground = Ground { typed: typed.as_ref(), ..*ground };
-        let Some(best) = best(&present, ground.changes(&present), &before)? else { break };
+        let best = match best(&present, ground.changes(&present), &before)? {
+            None => best(&present, ground.trade_offs(&present), &before)?,
+            found => found,
+        };
+        let Some(best) = best else { break };
         present = best.changed.chain.clone();
         before = best.after;
         if let Some(line) = &best.changed.line {
@@ -111,7 +123,8 @@ pub fn rank(chain: &Chain, ground: &Ground<'_>) -> Result<Ranking, ModelError> {
         steps.push(best);
     }
     let last = limit(&present)?;
-    Ok(Ranking { now, steps, last, end: present, stations: stations(chain) })
+    let end_seconds = end_seconds(chain)?;
+    Ok(Ranking { now, end_seconds, steps, last, end: present, stations: stations(chain) })
 }
 
 /// A changed line, read again, with its programs' names in the chain; `None` where it has become
@@ -134,6 +147,7 @@ fn best(
         // Of another program only its way of reading is weighed: the rest smaller changes do.
         let (typical, penalty) = match &changed.change {
             Change::TakeupBackup => (forecast(&read_at_once(present), Pick::Typical)?, REPLACED),
+            Change::OwnCompression { .. } => (forecast(&changed.chain, Pick::Typical)?, REPLACED),
             _ => (forecast(&changed.chain, Pick::Typical)?, 1.0),
         };
         let typical = typical.bytes_per_second;

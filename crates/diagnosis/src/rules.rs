@@ -38,7 +38,9 @@ base::rules! {
         id: "diagnose.compressor",
         looks_at: "the compressor of the line, tried on data of the source",
         speaks_when: "a program with all cores in its place makes the chain 5 % faster or more, \
-                      and no other change more; or without any change the compressor is what \
+                      and no other change more; or, where no change without a price does, its \
+                      fastest level or the compression of takeup backup make it faster by more \
+                      than they may be wrong; or without any change the compressor is what \
                       limits it",
         source: "a trial on this machine; what other programs take is measured",
     }
@@ -50,10 +52,12 @@ base::rules! {
     }
     BLOCKS {
         id: "diagnose.blocks",
-        looks_at: "the size of the writes to a tape drive, by the options of the line",
+        looks_at: "the size of the writes to a tape drive, or to a file of a fast disk, by the \
+                   options of the line",
         speaks_when: "larger writes make the chain 5 % faster or more, and no other change more",
         source: "the model of the drive: each write costs a fixed time beside its bytes, which is \
-                 known of a virtual drive and assumed of a real one",
+                 known of a virtual drive and assumed of a real one; two calls for 512 bytes cost \
+                 a processor 1 µs",
     }
     TURNS {
         id: "diagnose.turns",
@@ -74,6 +78,12 @@ base::rules! {
         speaks_when: "no change brings 5 %, and the chain would be faster with another target",
         source: "a trial on this machine",
     }
+    SAME_DISK {
+        id: "diagnose.same-disk",
+        looks_at: "the disks below source and target, where the target was tried with --write-test",
+        speaks_when: "they have one in common",
+        source: "/sys/dev/block",
+    }
     PROGRAM {
         id: "diagnose.program",
         looks_at: "what each program costs by itself",
@@ -91,6 +101,12 @@ base::rules! {
         looks_at: "what no trial may touch: programs that are not understood, targets",
         speaks_when: "the answer could be another one for it",
         source: "nothing is run of the line without --run, and nothing is written",
+    }
+    NOT_READ {
+        id: "diagnose.not-read",
+        looks_at: "the archive of a tar, by the options of the line",
+        speaks_when: "it is /dev/null: GNU tar does not read its files then",
+        source: "GNU tar 1.34, traced",
     }
     STOPS {
         id: "diagnose.stops",

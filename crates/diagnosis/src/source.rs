@@ -75,10 +75,11 @@ impl std::error::Error for SourceError {
     }
 }
 
-/// Shares of the time that is given: the walk, large files, small files.
+/// Shares of the time that is given: the walk, large files, small files, the sample.
 const WALK_SHARE: f64 = 0.25;
 const STREAM_SHARE: f64 = 0.5;
 const SMALL_SHARE: f64 = 0.25;
+const SAMPLE_SHARE: f64 = 0.1;
 /// How long the disks are looked at before anything is read.
 const LOOK: Duration = Duration::from_millis(300);
 
@@ -108,6 +109,7 @@ pub fn look(
     let processors = ProcessorClock::start();
     stream::look(&mut found, window_bytes, budget.mul_f64(STREAM_SHARE), cancel);
     small::look(&mut found, read_bytes, budget.mul_f64(SMALL_SHARE), cancel);
+    sample::look(&mut found, budget.mul_f64(SAMPLE_SHARE), cancel);
     if cancel.check().is_err() {
         return Err(SourceError::Cancelled);
     }

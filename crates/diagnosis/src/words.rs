@@ -8,6 +8,7 @@ use experiment::judgement::quoted;
 use crate::amount::Amount;
 use crate::chain::{Chain, FILES_AT_ONCE, Reading, Target, WhyUnknown, Work};
 use crate::change::Change;
+use crate::program::Compressor;
 use crate::rank::{Limit, Ranking, Step};
 use crate::rules;
 use crate::source::{Found, Tree};
@@ -23,6 +24,8 @@ const CACHED: f64 = 0.5;
 const PART: f64 = 0.15;
 /// From this ratio on a higher rate of the source is told.
 const MORE: f64 = 1.1;
+/// Output that is larger by less is about as large.
+const MORE_OUTPUT: f64 = 0.01;
 /// Stops of the tape that are told.
 const STOPS_PER_HOUR: f64 = 2.0;
 
@@ -43,6 +46,7 @@ impl Ranking {
                 ),
             );
         }
+        findings.extend(same_disk(chain));
         findings.extend(unknown(chain));
         if self.now.stops_per_hour >= STOPS_PER_HOUR {
             findings.push(self.stops());
@@ -168,7 +172,9 @@ fn told(step: &Step, at: usize) -> Finding {
         Change::TakeupBackup => &rules::AT_ONCE,
         Change::Blocks { .. } => &rules::BLOCKS,
         Change::Buffer => &rules::TURNS,
-        Change::AllCores { .. } => &rules::COMPRESSOR,
+        Change::AllCores { .. } | Change::FastestLevel { .. } | Change::OwnCompression { .. } => {
+            &rules::COMPRESSOR
+        }
         Change::WithoutRate { .. } => &rules::PACE,
     };
     let gain = step.gain();
@@ -187,10 +193,15 @@ fn told(step: &Step, at: usize) -> Finding {
         times(gain.low),
         times(gain.high),
     ));
-    if let Change::Blocks { bytes } = step.changed.change {
+    if let (Change::Blocks { bytes }, Target::Tape(_)) = (&step.changed.change, &chain.target) {
         let units = bytes / 512;
         finding.caveat =
             Some(format!("what is written so is read back with blocks as large: tar -b {units}"));
+    }
+    if let Change::FastestLevel { larger, .. } | Change::OwnCompression { larger, .. } =
+        step.changed.change
+    {
+        finding.caveat = Some(format!("its output becomes {}", size_words(larger)));
     }
     if let Some(command) = &step.changed.command {
         finding = finding.with_command(command.clone());
@@ -238,8 +249,28 @@ fn limit_of(step: &Step) -> (String, String, String) {
             "a program of one thread does one of them at a time".to_owned(),
             "with a buffer".to_owned(),
         ),
+        Change::FastestLevel { link, level, faster, .. } => {
+            let shown = compressor(chain, *link);
+            (
+                format!("{shown} is the limit"),
+                format!("with {level} it takes {} times as much of these data", times(*faster)),
+                format!("{shown} {level}"),
+            )
+        }
+        Change::OwnCompression { instead_of, before, own, .. } => (
+            format!("{instead_of} is the limit"),
+            format!(
+                "a core takes {} of these data with it, and {} with takeup backup",
+                rate(*before),
+                rate(*own)
+            ),
+            format!(
+                "the same format by takeup backup on {}",
+                counted(chain.cores(), "core", "cores")
+            ),
+        ),
         Change::AllCores { link, instead } => {
-            let shown = chain.links.get(*link).map_or("the compressor", |it| it.shown.as_str());
+            let shown = compressor(chain, *link);
             (
                 format!("{shown} is the limit"),
                 "it uses one core".to_owned(),
@@ -254,6 +285,42 @@ fn limit_of(step: &Step) -> (String, String, String) {
                 "without it".to_owned(),
             )
         }
+    }
+}
+
+fn compressor(chain: &Chain, at: usize) -> &str {
+    chain.links.get(at).map_or("the compressor", |it| it.shown.as_str())
+}
+
+/// 12 % larger
+fn size_words(larger: f64) -> String {
+    match larger - 1.0 {
+        more if more >= MORE_OUTPUT => format!("{} larger", percent(more)),
+        more if more <= -MORE_OUTPUT => format!("{} smaller", percent(-more)),
+        _ => "about as large".to_owned(),
+    }
+}
+
+/// A compressor of another format, tried on the same data, beside that of the line: bytes for each
+/// second of a processor, and how much smaller it makes them.
+pub fn other_format(words: &str, tried: &Compressor, present: &Compressor) -> Finding {
+    let size = size_words(present.ratio / tried.ratio.max(0.01));
+    let faster = times(tried.rate.typical / present.rate.typical.max(1.0));
+    let what = format!(
+        "{words} is another format, takes {faster} times as much of these data in one core, and \
+         makes output that is {size}"
+    );
+    Finding::new(&rules::COMPRESSOR, Certainty::Measured, what)
+}
+
+/// That a line reads none of its files, and the line that does.
+pub fn not_read(line: &str) -> Finding {
+    let what = "GNU tar reads no file where its archive is /dev/null, and its time says nothing";
+    let finding = Finding::new(&rules::NOT_READ, Certainty::Told, what)
+        .because("the numbers below are those of reading them");
+    match crate::line::to_nowhere(line) {
+        Some(line) => finding.with_command(line),
+        None => finding,
     }
 }
 
@@ -341,6 +408,20 @@ fn target(chain: &Chain, then: &str, own: &Amount, reached: &Amount) -> Finding 
             Finding::new(&rules::TARGET, own.certainty, what)
         }
     }
+}
+
+/// A disk that is read and written at once.
+fn same_disk(chain: &Chain) -> Option<Finding> {
+    let Target::Disk { shown, is_of_source: true, .. } = &chain.target else { return None };
+    let what = format!("{} and {shown} are on one disk", chain.source.shown);
+    Some(
+        Finding::new(&rules::SAME_DISK, Certainty::Assumed, what)
+            .because(
+                "reading and writing are taken to share its time, as on a disk with heads; one \
+                 without may do both at once",
+            )
+            .with_action("write to another disk"),
+    )
 }
 
 /// What no trial touched.

@@ -90,7 +90,7 @@ pub fn judge(look: &Look, typed: Option<&str>) -> Judgement {
         return judgement;
     };
     case.longest = longest;
-    judgement.longest_stage_seconds = case.overlapped_seconds();
+    judgement.longest_stage_seconds = case.floor_seconds();
     if let Some(outside) = case.outside() {
         judgement.findings.push(outside);
     } else {
@@ -354,9 +354,8 @@ impl Case<'_> {
             self.works(busy_share)
         };
         let mut finding = finding.with_number("busy", busy_share, Unit::Share);
-        let kept = self.kept_from_cores();
-        if self.share(kept) >= CORE_WAIT_SHARE {
-            let share = percent(self.share(kept));
+        if self.is_short_of_cores() {
+            let share = percent(self.share(self.kept_from_cores()));
             finding.caveat =
                 Some(format!("another stage waited for a core for {share} of the run"));
         }
@@ -416,6 +415,11 @@ impl Case<'_> {
         others.map(|(_, stage)| wait(stage)).fold(0.0, f64::max).min(MOSTLY * self.seconds())
     }
 
+    /// Whether another stage waited for a core for a share of the run that is told.
+    fn is_short_of_cores(&self) -> bool {
+        self.share(self.kept_from_cores()) >= CORE_WAIT_SHARE
+    }
+
     /// What a stage waits for, and for which share of the run.
     fn waits(&self, stage: &Stage) -> String {
         let worth = stage
@@ -459,15 +463,20 @@ impl Case<'_> {
         );
         let waiting = self.seconds() - self.seen_seconds(self.longest);
         let stages = self.look.stages.iter().map(Stage::busy_seconds);
-        let all_at_once = match (self.overlapped_seconds(), self.hidden_pace()) {
+        let all_at_once = match (self.floor_seconds(), self.hidden_pace()) {
             (Some(seconds), _) => format!(
                 "if all worked at once it would take {}, one after the other {}",
                 duration(seconds),
                 duration(stages.sum())
             ),
             (None, hidden) => {
-                let why = hidden
-                    .map_or(String::new(), |at| format!(", because {}", self.hidden_because(at)));
+                let why = match hidden {
+                    Some(at) => format!(", because {}", self.hidden_because(at)),
+                    None if self.is_short_of_cores() => {
+                        ", because stages wait for cores".to_owned()
+                    }
+                    None => String::new(),
+                };
                 format!("the time if all worked at once is not known{why}")
             }
         };

@@ -33,6 +33,9 @@ const TOP: f64 = 6.0;
 /// Findings that are shown in the short form.
 const FINDINGS_SHOWN: usize = 5;
 
+/// The rule that says of a line that it reads none of its files.
+const NOT_READ: &str = "diagnose.not-read";
+
 /// The diagnosis of a chain.
 pub fn text(answer: &DiagnoseAnswer, shown: Shown, style: Style) -> String {
     let mut text = String::new();
@@ -64,7 +67,7 @@ fn headline(answer: &DiagnoseAnswer) -> String {
     };
     let now = answer.bytes_per_second.value;
     let bytes = answer.source.large_bytes + answer.source.small_bytes;
-    let time = duration(bytes as f64 / now.max(1.0));
+    let time = duration(answer.expected_seconds);
     let is_source = |kind: &str| kind == "large-files" || kind == "small-files";
     if !answer.stations.iter().any(|it| is_source(&it.kind)) {
         return format!("{way}: how fast it is read is not known");
@@ -72,7 +75,9 @@ fn headline(answer: &DiagnoseAnswer) -> String {
     let unknown = |it: &&DiagnosedStation| it.kind == "program" && it.bytes_per_second.is_none();
     let about = if answer.stations.iter().any(|it| unknown(&it)) { "at most" } else { "about" };
     let of = if answer.source.is_whole { size(bytes) } else { format!("{} or more", size(bytes)) };
-    format!("{way}: {about} {} as it is, {time} for {of}", rate(now))
+    let is_read = answer.findings.first().is_none_or(|it| it.rule != NOT_READ);
+    let so = if is_read { "as it is" } else { "if it were read" };
+    format!("{way}: {about} {} {so}, {time} for {of}", rate(now))
 }
 
 fn lines(finding: &Finding) -> String {

@@ -6,6 +6,7 @@
 //! ([`running`]), and the trial of a change ([`trying`]).
 
 mod answer;
+mod compressor;
 pub mod given;
 pub mod host;
 mod running;
@@ -17,9 +18,8 @@ use std::time::{Duration, Instant};
 
 use base::finding::{Certainty, Finding};
 use diagnosis::chain::{Chain, Link, Reading, Source, Work};
-use diagnosis::change::{Ground, own_compression};
+use diagnosis::change::Ground;
 use diagnosis::line::{self, PIPE_BYTES, Role, Typed, TypedProgram, TypedTarget};
-use diagnosis::program::Compressor;
 use diagnosis::rank::{Ranking, rank};
 use diagnosis::rules;
 use diagnosis::source::{self, Found};
@@ -157,12 +157,25 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
     let path = sources[0].clone();
     let read_ahead_path = settable(&path).then_some(path.as_path());
     let absent = crate::explain::absent();
-    let own = typed.as_ref().and_then(|typed| own_compressor(typed, &found));
-    let ground = Ground { typed: typed.as_ref(), read_ahead_path, absent: &absent, own };
-    let ranking = rank(&chain, &ground).map_err(|error| Failure::new(&error, None))?;
+    let own = typed.as_ref().and_then(|typed| compressor::own(typed, &found));
+    let mut ground =
+        Ground { typed: typed.as_ref(), read_ahead_path, absent: &absent, own, fastest: None };
+    let failed = |error| Failure::new(&error, None);
+    let mut ranking = rank(&chain, &ground).map_err(failed)?;
+    let mut other = None;
+    if let (Some(typed), true) = (&typed, compressor::limits(&ranking)) {
+        let tried = compressor::alternatives(typed, &found, &absent);
+        ground.fastest = tried.fastest;
+        other = tried.other_format;
+        ranking = rank(&chain, &ground).map_err(failed)?;
+    }
     let mut findings = ranking.findings(&chain, Some(&found));
+    findings.extend(other);
     if let Some(run) = &run {
         running::compare(run, &chain, &ranking, &mut findings);
+    }
+    if let (true, Some(line)) = (typed.as_ref().is_some_and(|it| it.skips_data), &line) {
+        findings.insert(0, diagnosis::words::not_read(line));
     }
     let trial = trying::Trial {
         sources: &sources,
@@ -172,13 +185,6 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
     let tried = if request.tries { Some(trial.first(&ranking, &found, cancel)?) } else { None };
     let seconds = begun.elapsed().as_secs_f64();
     Ok(Diagnosed { line, chain, found, ranking, findings, run, tried, seconds })
-}
-
-/// What `takeup backup` would do in the place of the line's compressor.
-fn own_compressor(typed: &Typed, found: &Found) -> Option<Compressor> {
-    let compressor = typed.programs.iter().find(|it| it.role == Role::Compresses)?;
-    let compression = own_compression(&compressor.words)?.parse().ok()?;
-    diagnosis::program::try_own(compression, &found.sample)
 }
 
 fn read(line: &str) -> Result<Typed, Failure> {
@@ -323,7 +329,7 @@ fn link(program: &TypedProgram, found: &Found) -> Link {
                 Ok(tried) => Work::Compresses {
                     rate: tried.rate,
                     ratio: tried.ratio,
-                    threads: threads(&program.words),
+                    threads: compressor::threads(&program.words),
                 },
                 Err(why) => Work::Unknown(format!("its trial showed nothing: {why}")),
             }
@@ -342,43 +348,7 @@ fn link(program: &TypedProgram, found: &Found) -> Link {
     }
 }
 
-/// The most threads that a compressor uses at once.
-fn threads(words: &[String]) -> f64 {
-    let name = words.first().and_then(|word| word.rsplit('/').next()).unwrap_or("");
-    let given = words.iter().enumerate().find_map(|(at, word)| {
-        let glued = word.strip_prefix("-T").or_else(|| word.strip_prefix("--threads="));
-        let own = word.strip_prefix("-p").filter(|_| name == "pigz" || name.ends_with("bzip2"));
-        let text = glued.or(own)?;
-        let text = if text.is_empty() { words.get(at + 1)?.as_str() } else { text };
-        text.parse::<u32>().ok()
-    });
-    match (name, given) {
-        (_, Some(0)) | ("pigz" | "lbzip2" | "pbzip2", None) => f64::INFINITY,
-        (_, Some(threads)) => f64::from(threads),
-        _ => 1.0,
-    }
-}
-
 /// A finding of what is not known.
 fn not_known(what: impl Into<String>) -> Finding {
     Finding::new(&rules::NOT_KNOWN, Certainty::Unknown, what)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_of_compressors_are_read() {
-        let of = |line: &str| {
-            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            threads(&words)
-        };
-        assert_eq!(of("gzip -6"), 1.0);
-        assert_eq!(of("pigz -1"), f64::INFINITY);
-        assert_eq!(of("pigz -p 2"), 2.0);
-        assert_eq!(of("zstd -T4 -3"), 4.0);
-        assert_eq!(of("xz -T0"), f64::INFINITY);
-        assert_eq!(of("zstd --threads=3"), 3.0);
-    }
 }

@@ -159,13 +159,15 @@ impl Tar {
             }
         }
         let is_special = self.is_special;
+        let skips_data =
+            self.file.as_deref() == Some(super::NOTHING) && super::GNU_TARS.contains(&name);
         // Without -f, tar writes to a place that the environment or the build names.
         let target = match self.file.as_deref() {
             Some("-") => None,
             Some(file) => Some(target(file)),
             None => Some(super::TypedTarget::Elsewhere("tar's own default".to_owned())),
         };
-        Said { programs, sources: self.paths, target, is_special }
+        Said { programs, sources: self.paths, target, is_special, skips_data }
     }
 }
 
@@ -345,8 +347,7 @@ pub(super) fn compressor(name: &str, words: &[String], stage: usize) -> Option<S
     Some(Said {
         programs: vec![TypedProgram { words: read.words, ..own }],
         sources: read.file.into_iter().collect(),
-        target: None,
-        is_special: false,
+        ..Said::default()
     })
 }
 

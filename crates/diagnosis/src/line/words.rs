@@ -8,6 +8,8 @@ pub struct Words {
     pub from: Option<String>,
     /// The file of `>` or `>>`.
     pub to: Option<String>,
+    /// It is that of `>>`, and keeps what it has.
+    pub appends: bool,
 }
 
 /// The words of a stage; `None` where only a shell would know them: variables, patterns, commands
@@ -21,7 +23,9 @@ pub fn words(stage: &str) -> Option<Words> {
         let Some(&letter) = letters.peek() else { break };
         if letter == '<' || letter == '>' {
             letters.next();
-            if letters.next_if_eq(&'>').is_none() {
+            if letters.next_if_eq(&'>').is_some() {
+                read.appends = true;
+            } else {
                 letters.next_if_eq(&'|');
             }
             if letters.peek() == Some(&'&') || letters.peek() == Some(&'<') {
@@ -123,6 +127,7 @@ mod tests {
         check("gzip -c >/dev/nst0 2>/dev/null", &["gzip", "-c"], Some("/dev/nst0"));
         check("gzip -c 2>&1 1>x", &["gzip", "-c"], Some("x"));
         check("a >> x", &["a"], Some("x"));
+        assert!(words("a >> x").unwrap().appends && !words("a > x 2>> y").unwrap().appends);
         check("a x2 2> y", &["a", "x2"], None);
         assert_eq!(words("a < b").unwrap().from.as_deref(), Some("b"));
         for stage in ["a $b", "a *.c", "(a)", "a >", "a 'b", "a `b`", "a ~/b"] {

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::chain::{Link, SmallFiles, Source, Stream, TapeTarget, Window};
 use crate::chain::{Reading, Target, WhyUnknown, Work};
+use crate::change::Fastest;
 use crate::line::{self, PIPE_BYTES, Role};
 use crate::program::Compressor;
 use crate::rules;
@@ -72,7 +73,13 @@ fn chain(line: &str, source: Source, target: Target, compressor: f64) -> (Chain,
 
 fn ranked(chain: &Chain, typed: &Typed) -> (Ranking, Vec<Finding>) {
     let path = std::path::Path::new("/srv");
-    let ground = Ground { typed: Some(typed), read_ahead_path: Some(path), absent: &[], own: None };
+    let ground = Ground {
+        typed: Some(typed),
+        read_ahead_path: Some(path),
+        absent: &[],
+        own: None,
+        fastest: None,
+    };
     let ranking = rank(chain, &ground).unwrap();
     let findings = ranking.findings(chain, None);
     (ranking, findings)
@@ -148,14 +155,109 @@ fn what_takeup_compresses_with_was_tried() {
     let (chain, typed) = chain(line, small, target, 5e6);
     let path = std::path::Path::new("/srv");
     let gain = |own: Option<Compressor>| {
-        let ground = Ground { typed: Some(&typed), read_ahead_path: Some(path), absent: &[], own };
+        let ground = Ground {
+            typed: Some(&typed),
+            read_ahead_path: Some(path),
+            absent: &[],
+            own,
+            fastest: None,
+        };
         let ranking = rank(&chain, &ground).unwrap();
         let step = ranking.steps.iter().find(|it| it.changed.change == Change::TakeupBackup);
         step.unwrap().gain().typical
     };
     // 1.6 MB/s in small files; four cores of 5 or 15 MB/s.
-    let (same, faster) = (gain(None), gain(Some(Compressor { rate: measured(15e6), ratio: 2.0 })));
+    let (same, faster) = (
+        gain(None),
+        gain(Some(Compressor { rate: measured(15e6), ratio: 2.0, seen_bytes: 1 << 20 })),
+    );
     assert!((10.0..13.5).contains(&same) && faster > 2.0 * same, "{same} {faster}");
+}
+
+/// Without a free core a lower level or another library helps: each with its price, so only where
+/// nothing else does.
+#[test]
+fn where_nothing_is_free_what_has_its_price_is_weighed() {
+    let of = |line: &str, processors: f64, own: f64| {
+        let (mut chain, typed) = chain(line, stream(250e6, 290e6), Target::Nowhere, 30e6);
+        chain.processors = processors;
+        let ground = Ground {
+            typed: Some(&typed),
+            read_ahead_path: None,
+            absent: &[],
+            own: Some(Compressor { rate: measured(own), ratio: 2.0, seen_bytes: 1 << 20 }),
+            fastest: Some(Fastest { level: Some("-1"), rate: 2.0, ratio: 0.9 }),
+        };
+        let ranking = rank(&chain, &ground).unwrap();
+        (commands(&ranking), ranking.findings(&chain, None))
+    };
+    let (commands, findings) = of("tar cf - /srv | gzip -9c > /mnt/x", 1.0, 45e6);
+    assert_eq!(commands[0], "tar cf - /srv | gzip -1 -c > /mnt/x", "{findings:?}");
+    assert_eq!(findings[0].rule, &rules::COMPRESSOR);
+    assert_eq!(findings[0].caveat.as_deref(), Some("its output becomes 11 % larger"));
+    let (commands, findings) = of("tar czf - /srv | dd of=/dev/nst0 bs=512k", 1.0, 120e6);
+    assert_eq!(commands[0], "takeup backup /srv --to nowhere --compress=gzip", "{findings:?}");
+    assert!(
+        findings[0].why.as_deref().unwrap().contains("30.0 MB/s of these data with it, and 120")
+    );
+    // With free cores pigz makes the same, and comes first.
+    let (commands, _) = of("tar cf - /srv | gzip > /mnt/x", 4.0, 45e6);
+    assert_eq!(
+        commands[..2],
+        ["tar cf - /srv | pigz > /mnt/x", "tar cf - /srv | pigz -1 > /mnt/x"]
+    );
+}
+
+/// dd's own 512 bytes cost more than a fast disk does; a slow one hides them.
+#[test]
+fn a_dd_without_a_size_holds_a_fast_source_back() {
+    let of = |most: f64| {
+        let target = Target::Unknown { shown: "/mnt/x".to_owned(), why: WhyUnknown::NotWritten };
+        let line = "dd if=/srv/image of=/mnt/x status=none";
+        let (chain, typed) = chain(line, stream(most, most), target, 1.0);
+        let (ranking, findings) = ranked(&chain, &typed);
+        (commands(&ranking), findings)
+    };
+    let (commands, findings) = of(2e9);
+    let expected = "dd ibs=64k obs=64k if=/srv/image of=/mnt/x status=none";
+    assert_eq!(commands, [expected], "{findings:?}");
+    assert_eq!(findings[0].rule, &rules::BLOCKS);
+    assert_eq!(findings[0].caveat, None);
+    assert!(of(200e6).0.is_empty());
+}
+
+/// 780 MB at 199 MB/s are in the buffer of an LTO-6 for the most part when tar ends.
+#[test]
+fn the_time_ends_when_the_drive_has_written_its_buffer() {
+    let source = |bytes: u64| Source { large_bytes: bytes, ..stream(250e6, 250e6) };
+    let of = |target: Target| {
+        let (chain, typed) =
+            chain("tar -b 512 -cf /dev/nst0 /srv", source(780_000_000), target, 1.0);
+        let (ranking, _) = ranked(&chain, &typed);
+        780e6 / ranking.now.bytes.typical + ranking.end_seconds
+    };
+    // The drive writes 160 MB/s from the start to the end, and stops once for the filemark.
+    let (tape, nowhere) = (of(tape("LTO-6")), of(Target::Nowhere));
+    assert!((8.0..11.0).contains(&tape) && (3.0..3.3).contains(&nowhere), "{tape} {nowhere}");
+}
+
+/// 200 MB/s read and 100 MB/s written, on one disk: 67 MB/s of each.
+#[test]
+fn one_disk_reads_and_writes_in_turn() {
+    let of = |is_of_source: bool| {
+        let rate = measured(100e6);
+        let target = Target::Disk { shown: "/srv/x.tar".to_owned(), rate, is_of_source };
+        let (chain, typed) = chain("tar cf /srv/x.tar /srv", stream(200e6, 200e6), target, 1.0);
+        let (ranking, findings) = ranked(&chain, &typed);
+        let is_told = findings.iter().any(|it| it.rule == &rules::SAME_DISK);
+        assert_eq!(is_told, is_of_source, "{findings:?}");
+        ranking.now.bytes.typical / 1e6
+    };
+    let (apart, together) = (of(false), of(true));
+    assert!(
+        (95.0..101.0).contains(&apart) && (60.0..67.0).contains(&together),
+        "{apart} {together}"
+    );
 }
 
 /// What comes out of a compressor is less: a rate limit behind it lets more of the source through.

@@ -17,6 +17,8 @@ use crate::chain::{FILES_AT_ONCE, SmallFiles};
 const FILES_MIN: u64 = 8;
 /// Files of one trial, one by one and at once.
 const TRIAL_FILES: [usize; 2] = [24, 6 * FILES_AT_ONCE];
+/// What each thread of a trial keeps of the files' data, and a file more.
+const KEPT_BYTES_MAX: usize = 256 << 10;
 /// What `takeup backup` reads at once.
 const READ_BYTES: u64 = 1 << 20;
 
@@ -88,7 +90,9 @@ fn read_all(
             let mut at = 0;
             while let Ok(count @ 1..) = base::interruptible::read_at(&file, &mut buffer, at) {
                 at += count as u64;
-                kept.extend_from_slice(&buffer[..count.min(16 << 10)]);
+                if kept.len() < KEPT_BYTES_MAX {
+                    kept.extend_from_slice(&buffer[..count]);
+                }
             }
             bytes += at;
             drop_cached(&file, 0, 0);
@@ -100,6 +104,6 @@ fn read_all(
         running.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
     let seconds = begun.elapsed().as_secs_f64();
-    all.iter().for_each(|(_, kept)| found.sample.add(kept));
+    all.iter().for_each(|(_, kept)| found.sample.add_small(kept));
     (seconds, all.iter().map(|(bytes, _)| bytes).sum())
 }

@@ -213,7 +213,7 @@ impl Trial {
         places.rate = Some(places.rate.map_or(rate, |known| known.max(rate)));
         self.rates.push(rate);
         if self.way == Way::Plain {
-            places.after_plain(&files[0], &reading, range, found, cancel);
+            places.after_plain(&files[0], &reading, range, cancel);
         }
     }
 }
@@ -323,13 +323,12 @@ impl Places {
         (path, range)
     }
 
-    /// Reads a part again, from memory, keeps some of it, and drops it.
+    /// Reads a part again, from memory, and drops it.
     fn after_plain(
         &mut self,
         file: &OwnedFd,
         reading: &Reading,
         range: Range<u64>,
-        found: &mut Found,
         cancel: &Cancel,
     ) {
         let again = range.start..range.end.min(range.start + (64 << 20));
@@ -338,13 +337,6 @@ impl Places {
         if let Ok(copied) = copied {
             let rate = copied.bytes as f64 / copied.seconds.max(1e-9);
             self.copied = Some(self.copied.map_or(rate, |known| known.max(rate)));
-        }
-        let mut buffer = vec![0; 256 << 10];
-        let mut at = again.start;
-        while at < again.end {
-            let Ok(bytes) = base::interruptible::read_at(file, &mut buffer, at) else { break };
-            found.sample.add(&buffer[..bytes]);
-            at += 4 * buffer.len() as u64;
         }
         drop_cached(file, range.start, range.end - range.start);
     }

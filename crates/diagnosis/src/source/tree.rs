@@ -25,6 +25,8 @@ const SMALL_KEPT: usize = 24;
 const DEPTH_MAX: usize = 200;
 /// Other file systems below that are kept by path.
 const OTHERS_KEPT: usize = 4;
+/// Places in large files, for the sample.
+const PLACES: usize = 64;
 /// The time is looked at every so many entries.
 const ENTRIES_PER_LOOK: u64 = 64;
 
@@ -48,6 +50,8 @@ pub struct Tree {
     pub other_file_systems_count: u64,
     /// The largest files, with their sizes.
     pub large: Vec<(PathBuf, u64)>,
+    /// Places in large files, drawn by their bytes: a file, and the share of it in front.
+    pub places: Vec<(PathBuf, f64)>,
     /// Some small files with their sizes: of each folder those that lie behind each other.
     pub small: Vec<Vec<(PathBuf, u64)>>,
 }
@@ -70,7 +74,13 @@ impl Tree {
         }
     }
 
-    fn add(&mut self, bytes: u64, path: impl FnOnce() -> PathBuf, kept: &mut Vec<(PathBuf, u64)>) {
+    fn add(
+        &mut self,
+        bytes: u64,
+        path: impl Fn() -> PathBuf,
+        kept: &mut Vec<(PathBuf, u64)>,
+        random: &mut Random,
+    ) {
         if bytes < LARGE_BYTES {
             self.small_files += 1;
             self.small_bytes += bytes;
@@ -81,12 +91,30 @@ impl Tree {
         }
         self.large_files += 1;
         self.large_bytes += bytes;
+        self.draw(bytes, &path, random);
         if self.large.len() < LARGE_KEPT {
             self.large.push((path(), bytes));
         } else if let Some(least) = self.large.iter_mut().min_by_key(|it| it.1)
             && bytes > least.1
         {
             *least = (path(), bytes);
+        }
+    }
+
+    /// Lets a file take each place with the chance that its bytes have among all so far.
+    fn draw(&mut self, bytes: u64, path: &impl Fn() -> PathBuf, random: &mut Random) {
+        let chance = bytes as f64 / self.large_bytes as f64;
+        let mut own = None;
+        for place in 0..PLACES {
+            if place < self.places.len() && random.unit() >= chance {
+                continue;
+            }
+            let own = own.get_or_insert_with(path).clone();
+            let at = random.unit();
+            match self.places.get_mut(place) {
+                Some(other) => *other = (own, at),
+                None => self.places.push((own, at)),
+            }
         }
     }
 }
@@ -141,6 +169,7 @@ impl Walk<'_> {
             source: error.into(),
         };
         let status = rustix::fs::stat(path).map_err(failed)?;
+        let random = &mut self.random;
         match FileType::from_raw_mode(status.st_mode) {
             FileType::Directory => {}
             FileType::BlockDevice => {
@@ -148,12 +177,12 @@ impl Walk<'_> {
                 let file =
                     file.map_err(|source| SourceError::Inspect { path: path.to_owned(), source })?;
                 let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
-                self.tree.add(bytes.map_err(failed)?, || path.to_owned(), &mut Vec::new());
+                self.tree.add(bytes.map_err(failed)?, || path.to_owned(), &mut Vec::new(), random);
                 return Ok(());
             }
             _ => {
                 let mut kept = Vec::new();
-                self.tree.add(held_bytes(&status), || path.to_owned(), &mut kept);
+                self.tree.add(held_bytes(&status), || path.to_owned(), &mut kept, random);
                 self.tree.small.extend((!kept.is_empty()).then_some(kept));
                 return Ok(());
             }
@@ -222,7 +251,10 @@ impl Walk<'_> {
                 continue;
             }
             match FileType::from_raw_mode(status.st_mode) {
-                FileType::RegularFile => self.tree.add(held_bytes(&status), path, &mut kept),
+                FileType::RegularFile => {
+                    let size = held_bytes(&status);
+                    self.tree.add(size, path, &mut kept, &mut self.random);
+                }
                 FileType::Directory if folder.depth < DEPTH_MAX => below.push(Waiting {
                     above: Arc::clone(&open),
                     name: name.to_owned(),
@@ -325,13 +357,32 @@ mod tests {
 
     #[test]
     fn a_larger_file_takes_the_place_of_one_other() {
-        let mut tree = Tree::default();
+        let (mut tree, mut random) = (Tree::default(), Random::new(1));
         let size = |at: usize| if at == LARGE_KEPT { 2 * LARGE_BYTES } else { LARGE_BYTES };
         for at in 0..=LARGE_KEPT {
-            tree.add(size(at), || at.to_string().into(), &mut Vec::new());
+            tree.add(size(at), || at.to_string().into(), &mut Vec::new(), &mut random);
         }
         assert_eq!(tree.large.len(), LARGE_KEPT);
         assert_eq!(tree.large.iter().filter(|it| it.1 > LARGE_BYTES).count(), 1);
+    }
+
+    /// Each byte has the same chance, whatever files came first.
+    #[test]
+    fn places_are_drawn_by_bytes() {
+        let (mut tree, mut random) = (Tree::default(), Random::new(1));
+        let mut of_large = 0;
+        for _ in 0..20 {
+            tree = Tree::default();
+            for (name, files, bytes) in [("large", 1, 300), ("middle", 300, 1)] {
+                for _ in 0..files {
+                    tree.add(bytes * LARGE_BYTES, || name.into(), &mut Vec::new(), &mut random);
+                }
+            }
+            of_large += tree.places.iter().filter(|(path, _)| path == Path::new("large")).count();
+        }
+        assert_eq!(tree.places.len(), PLACES);
+        let share = of_large as f64 / (20 * PLACES) as f64;
+        assert!((0.4..0.6).contains(&share), "{share}");
     }
 
     /// The kernel's file systems hold nothing to back up, and what is named is looked into anyhow.

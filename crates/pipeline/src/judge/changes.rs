@@ -56,7 +56,7 @@ impl Case<'_> {
     /// target.
     pub(super) fn with_buffer(&self) -> Option<Predicted> {
         let last = self.look.stages.last()?;
-        let seconds = self.overlapped_seconds()?;
+        let seconds = self.floor_seconds()?;
         let writes = last.device_write_seconds - last.flush_seconds;
         if self.look.stages.len() >= 2 && self.share(writes) >= SIDE_SHARE {
             return self.if_worth(seconds, || Predicted {
@@ -163,7 +163,7 @@ impl Case<'_> {
     /// there are cores and data, and all stages share the cores.
     fn shared_seconds(&self, found: &Parallel) -> Option<f64> {
         let stage = self.stage();
-        let part = (found.work)(&stage.arguments);
+        let part = (found.work)(&stage.arguments, self.kept_share(self.longest));
         let work = part * stage.working_seconds;
         let piece_bytes = (found.piece_bytes)(&stage.arguments);
         let pieces = match self.moved_in(self.longest) {
@@ -192,6 +192,13 @@ impl Case<'_> {
     fn moved_in(&self, at: usize) -> Option<u64> {
         let all = &self.look.stages;
         all[at].bytes_in.or_else(|| at.checked_sub(1).and_then(|at| all[at].bytes_out))
+    }
+
+    /// Bytes out for each byte in.
+    fn kept_share(&self, at: usize) -> Option<f64> {
+        let next = self.look.stages.get(at + 1).and_then(|it| it.bytes_in);
+        let (came, went) = (self.moved_in(at)?, self.look.stages[at].bytes_out.or(next)?);
+        (came > 0).then(|| went as f64 / came as f64)
     }
 
     /// Advice where no finding has any, or the reason why there is none.
@@ -225,7 +232,7 @@ impl Case<'_> {
         if rule == &rules::OUTSIDE {
             "Takeup did not measure the program that it waits for".to_owned()
         } else if rule == &rules::TURNS {
-            match (self.hidden_pace(), self.overlapped_seconds()) {
+            match (self.hidden_pace(), self.floor_seconds()) {
                 (Some(at), _) => self.hidden_because(at),
                 (None, Some(seconds)) if seconds > DRIVE_SHARE * self.seconds() => {
                     format!("all at once it would still take {}", duration(seconds))

@@ -15,6 +15,8 @@ use super::Case;
 const HIDES_SHARE: f64 = 0.05;
 /// Share of a stage's wait for its file: reading ahead during shorter blocks changes little.
 const HIDDEN_SHARE: f64 = 0.5;
+/// A time that is this share of the run is near the run itself.
+const NEAR: f64 = 0.9;
 
 impl Case<'_> {
     /// Bytes that passed a stage, from its own calls or those of its neighbours.
@@ -159,6 +161,13 @@ impl Case<'_> {
     pub(super) fn overlapped_seconds(&self) -> Option<f64> {
         // Models of drives are wrong by a few percent; the measured run is an upper bound.
         Some(self.overlapped_with(None, self.used_seconds())?.min(self.seconds()))
+    }
+
+    /// The same, as it is told. Stages that wait for cores would wait longer if all worked at once,
+    /// by how much no sum of their times shows: then only what is near the run itself is told.
+    pub(super) fn floor_seconds(&self) -> Option<f64> {
+        let is_known = |seconds: f64| !self.is_short_of_cores() || seconds >= NEAR * self.seconds();
+        self.overlapped_seconds().filter(|seconds| is_known(*seconds))
     }
 
     /// The reason why a stage's own time is not known.

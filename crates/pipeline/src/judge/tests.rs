@@ -155,6 +155,26 @@ fn cores_that_others_have_hide_no_limit() {
     assert_eq!(caveat, Some("another stage waited for a core for 25 % of the run"));
 }
 
+/// `cat | tee copy | cat` on two cores: 0.61 s for tee were told as the time if all worked at once,
+/// and no larger pipe brought the run below 0.79 s.
+#[test]
+fn where_stages_wait_for_cores_no_time_all_at_once_is_told() {
+    let mut seen = look(vec![
+        stage("cat x", [3.7, 0.0, 6.3, 0.0]),
+        stage("tee copy", [7.8, 0.9, 1.3, 0.0]),
+        stage("cat", [3.8, 5.2, 0.0, 0.0]),
+    ]);
+    let told = |seen: &Look| judge(seen, None).longest_stage_seconds;
+    assert_eq!(told(&seen), Some(7.8));
+    seen.stages[2].core_wait_seconds = 1.8;
+    assert_eq!(told(&seen), None);
+    assert_eq!(judge(&seen, Some("cat x | tee copy | cat")).predicted, None);
+    // Near the run itself it is true whoever waits.
+    (seen.stages[1].working_seconds, seen.stages[1].starved_seconds) = (9.5, 0.2);
+    seen.stages[1].blocked_seconds = 0.3;
+    assert_eq!(told(&seen), Some(9.5));
+}
+
 /// A program that wakes up for every few bytes looks as busy as the program that writes them.
 #[test]
 fn of_two_that_look_alike_the_one_that_had_the_core_is_the_limit() {

@@ -20,6 +20,8 @@ pub struct DiagnoseAnswer {
     pub target: String,
     /// Forecast of the chain as it is, in bytes of the source for each second.
     pub bytes_per_second: RangeAnswer,
+    /// Forecast of the seconds for all that was seen of the source, to the last byte on the tape.
+    pub expected_seconds: f64,
     /// Stops of the tape in each hour, by the forecast.
     pub stops_per_hour: f64,
     /// What each station gives by itself.
@@ -183,6 +185,8 @@ impl Diagnosed {
             },
             target: self.chain.target.shown().to_owned(),
             bytes_per_second: RangeAnswer::of(&ranking.now.bytes),
+            expected_seconds: tree.bytes() as f64 / ranking.now.bytes.typical.max(1.0)
+                + ranking.end_seconds,
             stops_per_hour: ranking.now.stops_per_hour,
             stations: ranking.stations.iter().map(|it| self.station(it)).collect(),
             steps: steps.collect(),

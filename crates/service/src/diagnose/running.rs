@@ -142,11 +142,12 @@ pub(super) fn compare(
         "that is {off} {side} than the trials let expect ({}): something acts that they do not see",
         rate(forecast.typical)
     ));
-    // What was seen comes before what was concluded.
-    findings.insert(0, finding);
-    if let Some(own) = own {
-        findings.insert(1, own);
+    // What was seen comes before what was concluded, and may contradict it.
+    let has_limit = !ranking.steps.is_empty() || ranking.last.is_some();
+    if let (Some(_), true, Some(concluded)) = (&own, has_limit, findings.first_mut()) {
+        concluded.what = format!("by the trials alone, {}", concluded.what);
     }
+    findings.splice(0..0, [finding].into_iter().chain(own));
 }
 
 #[cfg(test)]

@@ -62,13 +62,14 @@ pub(super) fn of(
         let message = format!("cannot write {shown}: there is no folder {}", folder.display());
         return Err(Failure::of(message, Some("is it mounted?")));
     }
+    let same = sources.iter().any(|source| is_same_disk(source, path));
     if trial == WriteTrial::Allowed {
         let rate = tried(path)?;
-        return Ok(Target::Disk { shown, rate });
+        return Ok(Target::Disk { shown, rate, is_of_source: same });
     }
     let is_device = rustix::fs::stat(path)
-        .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::BlockDevice);
-    let same = sources.first().is_some_and(|source| is_same_disk(source, path));
+        .map(|it| FileType::from_raw_mode(it.st_mode))
+        .is_ok_and(|it| matches!(it, FileType::BlockDevice | FileType::CharacterDevice));
     let why = match (is_device, same) {
         (true, _) => WhyUnknown::Device,
         (_, true) => WhyUnknown::SameDisk,

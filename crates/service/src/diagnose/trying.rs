@@ -79,8 +79,10 @@ impl Trial<'_> {
         };
         match step.changed.change {
             Change::ReadAhead { bytes } => self.read_ahead(step, bytes, found, cancel),
-            Change::AllCores { .. } | Change::WithoutRate { .. } => self.lines(step, cancel),
-            Change::TakeupBackup => Ok(TriedStep::not(
+            Change::AllCores { .. } | Change::WithoutRate { .. } | Change::FastestLevel { .. } => {
+                self.lines(step, cancel)
+            }
+            Change::TakeupBackup | Change::OwnCompression { .. } => Ok(TriedStep::not(
                 "it reads files in another order, and what the first run reads, the next one \
                  finds in memory; compare two nights",
             )),

@@ -179,6 +179,30 @@ fn what_runs_is_never_proposed_to_run_again() {
 }
 
 /// The shell has taken the rest of the line: it gets the answer in the place of the archive.
+/// The time of `tar cf /dev/null` was forecast as if tar read its files. And what appends to a file
+/// must not be replaced by what writes over it.
+#[test]
+fn lines_that_read_nothing_or_append_are_told_apart() {
+    let folder = tempfile::tempdir_in(".").unwrap();
+    fs::create_dir(folder.path().join("srv")).unwrap();
+    let letters: Vec<u8> = (0..4_u64 << 20).map(|at| b'a' + (at * at % 19) as u8).collect();
+    fs::write(folder.path().join("srv/file"), letters).unwrap();
+    fs::write(folder.path().join("all.tgz"), "earlier archives").unwrap();
+    let diagnosed = |line: &str| {
+        let output = run(folder.path(), &["diagnose", "--json", "--budget", "2s", line]);
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let answer = diagnosed("tar cf /dev/null srv");
+    assert_eq!(answer["findings"][0]["rule"], "diagnose.not-read", "{answer}");
+    assert_eq!(answer["findings"][0]["command"], "tar cf /dev/stdout srv | cat > /dev/null");
+    let output = run(folder.path(), &["diagnose", "--budget", "2s", "tar cf /dev/null srv"]);
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(text.contains(" if it were read, "), "{output:?}");
+    let answer = diagnosed("tar cf - srv | gzip -9 >> all.tgz");
+    assert_ne!(answer["findings"][0]["rule"], "diagnose.not-read", "{answer}");
+    assert!(!answer.to_string().contains("--overwrite"), "{answer}");
+}
+
 #[test]
 fn a_line_that_the_shell_has_cut_is_told() {
     testkit::require!(GnuTar);
