@@ -147,12 +147,12 @@ impl Ground<'_> {
 
     fn compressed_by_takeup(&self, chain: &Chain) -> Option<Changed> {
         let own = self.own?;
-        let (instead_of, before, ratio) = chain.links.iter().find_map(|link| match link.work {
-            Work::Compresses { rate, ratio, .. } => Some((link.shown.clone(), rate.typical, ratio)),
-            _ => None,
+        let (instead_of, before, ratio, cores) = chain.links.iter().find_map(|link| {
+            let Work::Compresses { rate, ratio, threads } = link.work else { return None };
+            let cores = threads.min(chain.processors).max(1.0);
+            Some((link.shown.clone(), rate.typical, ratio, cores))
         })?;
-        // More cores are another change.
-        if own.rate.typical <= before {
+        if own.rate.low * chain.processors.max(1.0) <= before * cores {
             return None;
         }
         let larger = ratio / own.ratio.max(0.01);

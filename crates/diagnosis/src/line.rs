@@ -208,7 +208,8 @@ fn said(stage: &str, at: usize) -> Said {
     if let Some(from) = read.from {
         said.sources.push(from.into());
     }
-    said.is_special |= read.appends;
+    // Messages may go behind those of yesterday.
+    said.is_special |= read.appends && said.target.is_none();
     // GNU tar looks whether its archive is /dev/null. One that a compressor of its own writes for
     // it knows only the name.
     if let [own] = &said.programs[..] {
@@ -411,6 +412,8 @@ mod tests {
         assert!(typed("tar --exclude=x -cf y /srv").unwrap().is_special);
         // What `takeup backup --overwrite` would replace.
         assert!(typed("tar cf - /srv | gzip >> all.tgz").unwrap().is_special);
+        let with_log = "tar cf /dev/nst0 /srv >> /var/log/backup.log 2>&1";
+        assert!(!typed(with_log).unwrap().is_special);
     }
 
     proptest::proptest! {

@@ -64,8 +64,8 @@ pub fn try_compressor(words: &[String], sample: &Sample) -> Result<Compressor, S
     Ok(Compressor { rate, ratio: taken as f64 / given.max(1) as f64, seen_bytes })
 }
 
-/// The same program, whose ratio is that of the part of the sample that a slower one has seen: more
-/// data may be others.
+/// The same, with its ratio of that part of the sample that a slower program has seen, as far as it
+/// comes: what lies behind it may shrink otherwise.
 pub fn try_beside(
     words: &[String],
     sample: &Sample,

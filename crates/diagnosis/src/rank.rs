@@ -109,9 +109,13 @@ pub fn rank(chain: &Chain, ground: &Ground<'_>) -> Result<Ranking, ModelError> {
     let (mut present, mut before) = (chain.clone(), now);
     let mut typed = ground.typed.cloned();
     while steps.len() < STEPS_MAX {
-        let ground = Ground { typed: typed.as_ref(), ..*ground };
-        let best = match best(&present, ground.changes(&present), &before)? {
-            None => best(&present, ground.trade_offs(&present), &before)?,
+        // Its compression was tried at the level of the line.
+        let is_level = |it: &Step| matches!(it.changed.change, Change::FastestLevel { .. });
+        let own = ground.own.filter(|_| !steps.iter().any(is_level));
+        let ground = Ground { typed: typed.as_ref(), own, ..*ground };
+        let best = match best(&present, ground.changes(&present), &before, NO_LOSS)? {
+            // What has a price must not be slower.
+            None => best(&present, ground.trade_offs(&present), &before, 1.0)?,
             found => found,
         };
         let Some(best) = best else { break };
@@ -141,6 +145,7 @@ fn best(
     present: &Chain,
     changes: Vec<Changed>,
     before: &Rates,
+    gain_min: f64,
 ) -> Result<Option<Step>, ModelError> {
     let mut best: Option<(f64, Step)> = None;
     for changed in changes {
@@ -158,7 +163,7 @@ fn best(
         if is_worth && is_better {
             let after = rates(&changed.chain)?;
             let step = Step { changed, before: *before, after };
-            if step.gain().low >= NO_LOSS {
+            if step.gain().low >= gain_min {
                 best = Some((worth, step));
             }
         }

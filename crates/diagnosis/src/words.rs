@@ -24,6 +24,8 @@ const CACHED: f64 = 0.5;
 const PART: f64 = 0.15;
 /// From this ratio on a higher rate of the source is told.
 const MORE: f64 = 1.1;
+/// A core that takes more by less takes about as much.
+const FASTER: f64 = 1.1;
 /// Output that is larger by less is about as large.
 const MORE_OUTPUT: f64 = 0.01;
 /// Stops of the tape that are told.
@@ -259,11 +261,7 @@ fn limit_of(step: &Step) -> (String, String, String) {
         }
         Change::OwnCompression { instead_of, before, own, .. } => (
             format!("{instead_of} is the limit"),
-            format!(
-                "a core takes {} of these data with it, and {} with takeup backup",
-                rate(*before),
-                rate(*own)
-            ),
+            own_because(*before, *own),
             format!(
                 "the same format by takeup backup on {}",
                 counted(chain.cores(), "core", "cores")
@@ -286,6 +284,15 @@ fn limit_of(step: &Step) -> (String, String, String) {
             )
         }
     }
+}
+
+/// Why the compression of `takeup backup` is faster, by what a core takes with each.
+fn own_because(before: f64, own: f64) -> String {
+    if own <= FASTER * before {
+        return "takeup backup compresses on all cores".to_owned();
+    }
+    let (before, own) = (rate(before), rate(own));
+    format!("a core takes {before} of these data with it, and {own} with takeup backup")
 }
 
 fn compressor(chain: &Chain, at: usize) -> &str {
@@ -354,7 +361,7 @@ fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
             let cores = chain.cores();
             let what = format!("{then}{shown} is the limit: it takes {}", range(own));
             let why = if cores < 2 {
-                "others leave no second core for it".to_owned()
+                "there is no second core free for it".to_owned()
             } else if threads > 1.0 {
                 format!("it uses all {cores} cores that others leave")
             } else if chain.processors < PART_OF_TWO {

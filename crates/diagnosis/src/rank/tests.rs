@@ -178,19 +178,20 @@ fn what_takeup_compresses_with_was_tried() {
 /// nothing else does.
 #[test]
 fn where_nothing_is_free_what_has_its_price_is_weighed() {
-    let of = |line: &str, processors: f64, own: f64| {
+    let of_absent = |line: &str, processors: f64, own: f64, absent: &[&'static str]| {
         let (mut chain, typed) = chain(line, stream(250e6, 290e6), Target::Nowhere, 30e6);
         chain.processors = processors;
         let ground = Ground {
             typed: Some(&typed),
             read_ahead_path: None,
-            absent: &[],
+            absent,
             own: Some(Compressor { rate: measured(own), ratio: 2.0, seen_bytes: 1 << 20 }),
             fastest: Some(Fastest { level: Some("-1"), rate: 2.0, ratio: 0.9 }),
         };
         let ranking = rank(&chain, &ground).unwrap();
         (commands(&ranking), ranking.findings(&chain, None))
     };
+    let of = |line: &str, processors: f64, own: f64| of_absent(line, processors, own, &[]);
     let (commands, findings) = of("tar cf - /srv | gzip -9c > /mnt/x", 1.0, 45e6);
     assert_eq!(commands[0], "tar cf - /srv | gzip -1 -c > /mnt/x", "{findings:?}");
     assert_eq!(findings[0].rule, &rules::COMPRESSOR);
@@ -200,6 +201,10 @@ fn where_nothing_is_free_what_has_its_price_is_weighed() {
     assert!(
         findings[0].why.as_deref().unwrap().contains("30.0 MB/s of these data with it, and 120")
     );
+    // Without pigz it has the cores, whatever one of them takes.
+    let (commands, findings) = of_absent("tar cf - /srv | gzip > /mnt/x", 4.0, 30e6, &["pigz"]);
+    assert!(commands[0].starts_with("takeup backup /srv"), "{findings:?}");
+    assert!(findings[0].why.as_deref().unwrap().contains("on all cores"), "{findings:?}");
     // With free cores pigz makes the same, and comes first.
     let (commands, _) = of("tar cf - /srv | gzip > /mnt/x", 4.0, 45e6);
     assert_eq!(

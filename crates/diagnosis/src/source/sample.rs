@@ -27,6 +27,8 @@ pub struct Sample {
 const PART_BYTES_MAX: usize = 16 << 20;
 /// A piece of one kind before the other one follows.
 const PIECE_BYTES: usize = 256 << 10;
+/// A multiple of all sizes of pages: only whole ones leave memory.
+const PAGE_BYTES: u64 = 64 << 10;
 /// What a fast compressor needs to show its rate: with less of one kind its share is smaller.
 const BYTES_MIN: f64 = (8 << 20) as f64;
 
@@ -104,15 +106,18 @@ pub(super) fn look(found: &mut Found, limit: Duration, cancel: &Cancel) {
     found.sample.mix(found.tree.large_bytes, found.tree.small_bytes);
 }
 
-/// Fills a buffer from a place of a file, behind a hole that is there, and leaves memory as it was.
+/// Fills a buffer from a place of a file, behind a hole that is there. What was not in memory
+/// before leaves it again; kernels before 6.5 do not tell, and there it stays.
 fn read(path: &Path, share: f64, buffer: &mut [u8]) -> Option<usize> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = base::interruptible::open(path, flags, Mode::empty()).ok()?;
+    // Nothing is read ahead.
+    let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
     let bytes = seek(&file, SeekFrom::End(0)).ok()?;
     let place = (share * bytes.saturating_sub(buffer.len() as u64) as f64) as u64;
     // Where holes are not known, all is data.
     let begin = seek(&file, SeekFrom::Data(place)).or_else(|_| seek(&file, SeekFrom::Data(0)));
-    let at = begin.unwrap_or(place);
+    let at = begin.unwrap_or(place) / PAGE_BYTES * PAGE_BYTES;
     let range = at..at + buffer.len() as u64;
     let was_cached = cached_bytes(file.as_fd(), range).is_none_or(|cached| cached > 0);
     let mut filled = 0;

@@ -237,6 +237,9 @@ impl Case<'_> {
                 (None, Some(seconds)) if seconds > DRIVE_SHARE * self.seconds() => {
                     format!("all at once it would still take {}", duration(seconds))
                 }
+                (None, None) if self.is_short_of_cores() => {
+                    "stages wait for cores, and a buffer gives them none".to_owned()
+                }
                 _ => "no pipe was found where a buffer would help".to_owned(),
             }
         } else if rule == &rules::CORES {

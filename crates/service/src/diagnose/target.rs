@@ -62,11 +62,13 @@ pub(super) fn of(
         let message = format!("cannot write {shown}: there is no folder {}", folder.display());
         return Err(Failure::of(message, Some("is it mounted?")));
     }
-    let same = sources.iter().any(|source| is_same_disk(source, path));
+    let is_same = |source: &PathBuf| is_same_disk(source, path);
     if trial == WriteTrial::Allowed {
         let rate = tried(path)?;
-        return Ok(Target::Disk { shown, rate, is_of_source: same });
+        let is_of_source = !sources.is_empty() && sources.iter().all(is_same);
+        return Ok(Target::Disk { shown, rate, is_of_source });
     }
+    let same = sources.iter().any(is_same);
     let is_device = rustix::fs::stat(path)
         .map(|it| FileType::from_raw_mode(it.st_mode))
         .is_ok_and(|it| matches!(it, FileType::BlockDevice | FileType::CharacterDevice));

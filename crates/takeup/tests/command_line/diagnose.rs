@@ -178,7 +178,6 @@ fn what_runs_is_never_proposed_to_run_again() {
     assert!(!text.contains("explain"), "{text}");
 }
 
-/// The shell has taken the rest of the line: it gets the answer in the place of the archive.
 /// The time of `tar cf /dev/null` was forecast as if tar read its files. And what appends to a file
 /// must not be replaced by what writes over it.
 #[test]
@@ -203,6 +202,7 @@ fn lines_that_read_nothing_or_append_are_told_apart() {
     assert!(!answer.to_string().contains("--overwrite"), "{answer}");
 }
 
+/// The shell has taken the rest of the line: it gets the answer in the place of the archive.
 #[test]
 fn a_line_that_the_shell_has_cut_is_told() {
     testkit::require!(GnuTar);
