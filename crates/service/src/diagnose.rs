@@ -3,7 +3,8 @@
 //!
 //! [`diagnosis`] tries the source, reads the line and plays the chain. Here is what it needs of
 //! this machine beside that: the drive behind a name ([`mod@target`]), a running pipeline
-//! ([`running`]), and the trial of a change ([`trying`]).
+//! ([`running`]), what could stand in the place of a compressor ([`compressor`]), and the trial of
+//! a change ([`trying`]).
 
 mod answer;
 mod compressor;
