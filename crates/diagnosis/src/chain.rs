@@ -59,8 +59,28 @@ pub struct Stream {
     pub now: Amount,
     /// With other sizes of read-ahead, ascending.
     pub windows: Vec<Window>,
+    /// A larger read than the read-ahead is handed to the disk as a whole up to this size
+    /// (`max_sectors_kb`), and so is the next one (`page_cache_sync_ra` in the kernel). `None`
+    /// where it is not known.
+    pub request_bytes_max: Option<u64>,
     /// With many requests at once: the most that was seen.
     pub most: Amount,
+}
+
+impl Stream {
+    /// The rate of a program that reads pieces of `bytes`: with a read-ahead as large as they are,
+    /// where that is more than the present one.
+    pub fn in_pieces_of(&self, bytes: u64) -> Amount {
+        let (Some(window), Some(most)) = (self.window_bytes, self.request_bytes_max) else {
+            return self.now;
+        };
+        let bytes = bytes.min(most);
+        let tried = self.windows.iter().rev().find(|it| it.bytes <= bytes);
+        match tried {
+            Some(tried) if bytes > window && tried.rate.typical > self.now.typical => tried.rate,
+            _ => self.now,
+        }
+    }
 }
 
 /// A size of the read-ahead, and the rate with it.

@@ -19,8 +19,11 @@ pub enum Change {
     ReadAhead { bytes: u64 },
     /// `takeup backup` in the place of the line.
     TakeupBackup,
-    /// Larger writes of the last program.
-    Blocks { bytes: u64 },
+    /// Larger writes of the last program, and `is_read_faster` where it reads the source in the
+    /// same pieces and gains from that, too ([`Stream::in_pieces_of`]).
+    ///
+    /// [`Stream::in_pieces_of`]: crate::chain::Stream::in_pieces_of
+    Blocks { bytes: u64, is_read_faster: bool },
     /// A buffer in front of the target.
     Buffer,
     /// A compressor with all cores; `instead` are its words.
@@ -212,13 +215,23 @@ impl Ground<'_> {
         };
         let mut changed = chain.clone();
         let own = changed.links.last_mut()?;
+        let mut is_read_faster = false;
         if blocks::larger(stage, bytes).is_some() {
             (own.write_bytes, own.read_bytes) = (bytes, bytes);
+            // It reads its files in the same pieces.
+            if changed.links.len() == 1
+                && changed.source.reading == Reading::OneByOne
+                && let Some(stream) = changed.source.stream.as_mut()
+            {
+                let present = stream.now;
+                stream.now = stream.in_pieces_of(bytes);
+                is_read_faster = stream.now.typical > present.typical;
+            }
         } else {
             changed.links.push(buffer_link(bytes, last.stage));
         }
         Some(Changed {
-            change: Change::Blocks { bytes },
+            change: Change::Blocks { bytes, is_read_faster },
             chain: changed,
             command: line.clone(),
             line,

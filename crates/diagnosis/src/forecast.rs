@@ -19,8 +19,11 @@ use crate::station::{Station, StationRate, stations};
 /// The result of a chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
-    /// Of the source's bytes.
+    /// Of the source's bytes, in the whole run: what begins and ends it is in, which matters where
+    /// the source is small.
     pub bytes_per_second: f64,
+    /// Seconds of that run beside those of its data: a drive that starts, and empties its buffer.
+    pub beside_seconds: f64,
     /// Stops of the tape in each second.
     pub stops_per_second: f64,
 }
@@ -41,6 +44,8 @@ const RING_BYTES: u64 = 64 << 20;
 /// A program that holds a rate by the clock makes up for this much of what it was kept waiting
 /// (pv's burst window).
 const BURST_SECONDS: f64 = 5.0;
+/// Beside a longer run the seconds of its end are nothing.
+const END_MATTERS_SECONDS: f64 = 1000.0;
 const PLAYED_BYTES_MIN: u64 = 256 << 20;
 /// So many that a stop of the tape more or less does not matter.
 const PLAYED_TO_TAPE_BYTES_MIN: u64 = 2 << 30;
@@ -48,8 +53,8 @@ const PLAYED_BYTES_MAX: u64 = 8 << 30;
 /// Times the largest buffer of the chain, so that what lies in it does not matter.
 const BUFFERS_PLAYED: u64 = 6;
 
-/// Plays a chain as a run of hours would go: its large files, and then its small ones. Rates are
-/// taken from that end of their ranges.
+/// Plays a chain: its large files as a run of hours would go, then its small ones, and what a run
+/// to a drive takes beside its data. Rates are taken from that end of their ranges.
 ///
 /// # Errors
 /// When the model stands still, which would be a defect of it.
@@ -71,20 +76,23 @@ pub fn forecast(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
         seconds += own;
         stops += own * part.stops_per_second;
     }
+    let beside_seconds = if seconds < END_MATTERS_SECONDS { end_seconds(chain)? } else { 0.0 };
+    seconds += beside_seconds;
     Ok(Forecast {
         bytes_per_second: chain.source.bytes() as f64 / seconds.max(1e-9),
+        beside_seconds,
         stops_per_second: stops / seconds.max(1e-9),
     })
 }
 
 /// How much longer a run takes than its rate says: the drive still writes what its buffer holds,
 /// and a filemark. None without a drive.
-///
-/// # Errors
-/// When the model stands still.
-pub fn end_seconds(chain: &Chain) -> Result<f64, ModelError> {
+fn end_seconds(chain: &Chain) -> Result<f64, ModelError> {
     let Target::Tape(_) = chain.target else { return Ok(0.0) };
     let source = &chain.source;
+    if source.reading == Reading::ManyAtOnce {
+        return gathered_seconds(chain);
+    }
     // What most bytes are of fills the buffer.
     let own = if source.large_bytes >= source.small_bytes {
         Source { small_bytes: 0, small_files: 0, ..source.clone() }
@@ -98,6 +106,17 @@ pub fn end_seconds(chain: &Chain) -> Result<f64, ModelError> {
     let play = Play { chain: &part, programs: &programs, drive: drive.as_ref() };
     let (whole, _) = play.run(bytes)?;
     Ok((whole / speed_up - bytes as f64 / rate).max(0.0))
+}
+
+/// `takeup backup` fills its ring before it lets the drive start, so that it does not stop: what
+/// the ring holds is written when all is read.
+fn gathered_seconds(chain: &Chain) -> Result<f64, ModelError> {
+    let in_memory = Source { stream: None, small: None, small_files: 0, ..chain.source.clone() };
+    let part = Chain { source: in_memory, ..chain.clone() };
+    let (programs, drive, speed_up) = stages(&part, Pick::Typical);
+    let play = Play { chain: &part, programs: &programs, drive: drive.as_ref() };
+    let (written, _) = play.run(chain.source.bytes().min(RING_BYTES))?;
+    Ok(written / speed_up)
 }
 
 /// No chain is faster than its slowest station. A drive that starts and stops makes what was played
@@ -167,6 +186,7 @@ fn played(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
     let seconds = ((whole - half) / speed_up).max(1e-9);
     Ok(Forecast {
         bytes_per_second: (most - most / 2) as f64 / seconds,
+        beside_seconds: 0.0,
         stops_per_second: (stops - half_stops).max(0.0) / seconds,
     })
 }

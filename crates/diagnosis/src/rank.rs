@@ -8,7 +8,7 @@ use model::ModelError;
 use crate::amount::{Amount, Pick};
 use crate::chain::{Chain, Reading, Target, Work};
 use crate::change::{Change, Changed, Ground};
-use crate::forecast::{Forecast, end_seconds, forecast};
+use crate::forecast::{Forecast, forecast};
 use crate::line::{self, Typed};
 use crate::station::{Station, StationRate, stations};
 
@@ -31,14 +31,17 @@ const REPLACED_SPREAD: f64 = 0.4;
 const LEVEL_SPREAD: f64 = 0.25;
 const SPREAD_MAX: f64 = 0.9;
 const STEPS_MAX: usize = 4;
+/// A step that brings less than this share of what the limit costs does not act on the limit.
+const HARDLY: f64 = 1.0 / 3.0;
 
 /// What holds a chain back, and what helps.
 #[derive(Clone, Debug)]
 pub struct Ranking {
     /// The chain as it is.
     pub now: Rates,
-    /// How much longer the chain as it is takes than its rate says.
-    pub end_seconds: f64,
+    /// What limits the chain as it is, where the first step acts on something else and brings only
+    /// a small part of what that costs ([`HARDLY`]).
+    pub first: Option<Limit>,
     /// Changes, each on top of those before it.
     pub steps: Vec<Step>,
     /// What limits the chain with all changes, by its gain if it cost nothing.
@@ -87,6 +90,8 @@ impl Step {
 pub struct Rates {
     /// Bytes of the source for each second.
     pub bytes: Amount,
+    /// Seconds of the run beside those of its data.
+    pub beside_seconds: f64,
     /// Stops of the tape in each hour.
     pub stops_per_hour: f64,
 }
@@ -95,6 +100,8 @@ pub struct Rates {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
     pub station: Station,
+    /// How much faster the chain would be then.
+    pub gain: f64,
     /// Another one that is nearly as slow.
     pub alike: Option<Station>,
 }
@@ -126,9 +133,29 @@ pub fn rank(chain: &Chain, ground: &Ground<'_>) -> Result<Ranking, ModelError> {
         }
         steps.push(best);
     }
+    let first = match steps.first() {
+        Some(step) => limit(chain)?.filter(|limit| is_elsewhere(limit, step, chain)),
+        None => None,
+    };
     let last = limit(&present)?;
-    let end_seconds = end_seconds(chain)?;
-    Ok(Ranking { now, end_seconds, steps, last, end: present, stations: stations(chain) })
+    Ok(Ranking { now, first, steps, last, end: present, stations: stations(chain) })
+}
+
+/// Whether a chain is held back by something that a step hardly touches.
+fn is_elsewhere(limit: &Limit, step: &Step, chain: &Chain) -> bool {
+    let compressor =
+        || chain.links.iter().position(|it| matches!(it.work, Work::Compresses { .. }));
+    let is_source = matches!(limit.station, Station::LargeFiles | Station::SmallFiles);
+    let is_touched = match step.changed.change {
+        Change::TakeupBackup => is_source,
+        Change::ReadAhead { .. } => limit.station == Station::LargeFiles,
+        Change::Blocks { .. } | Change::Buffer => limit.station == Station::Target,
+        Change::AllCores { link, .. }
+        | Change::WithoutRate { link }
+        | Change::FastestLevel { link, .. } => limit.station == Station::Program(link),
+        Change::OwnCompression { .. } => compressor().map(Station::Program) == Some(limit.station),
+    };
+    !is_touched && step.gain().typical - 1.0 < HARDLY * (limit.gain - 1.0)
 }
 
 /// A changed line, read again, with its programs' names in the chain; `None` where it has become
@@ -190,7 +217,11 @@ pub fn rates(chain: &Chain) -> Result<Rates, ModelError> {
         high: high.bytes_per_second * (1.0 + MODEL_SPREAD),
         certainty: base::finding::Certainty::Inferred,
     };
-    Ok(Rates { bytes, stops_per_hour: typical.stops_per_second * 3600.0 })
+    Ok(Rates {
+        bytes,
+        beside_seconds: typical.beside_seconds,
+        stops_per_hour: typical.stops_per_second * 3600.0,
+    })
 }
 
 /// The chain if one of its stations cost nothing: of the source, all its files.
@@ -246,12 +277,13 @@ pub fn limit(chain: &Chain) -> Result<Option<Limit>, ModelError> {
         Some((station, rate)) if rate <= now * (1.0 + ALIKE) => station,
         _ => return Ok(None),
     };
-    let own = gains.iter().find(|it| it.0 == station).and_then(|it| it.2);
+    let (gain, own) =
+        gains.iter().find(|it| it.0 == station).map_or((1.0, None), |it| (it.1, it.2));
     let alike = gains.iter().filter(|it| it.0 != station).find_map(|it| {
         let (own, other) = (own?, it.2?);
         ((own - other).abs() <= ALIKE * own.min(other)).then_some(it.0)
     });
-    Ok(Some(Limit { station, alike }))
+    Ok(Some(Limit { station, gain, alike }))
 }
 
 #[cfg(test)]

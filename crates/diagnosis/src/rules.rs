@@ -57,7 +57,8 @@ base::rules! {
         speaks_when: "larger writes make the chain 5 % faster or more, and no other change more",
         source: "the model of the drive: each write costs a fixed time beside its bytes, which is \
                  known of a virtual drive and assumed of a real one; two calls for 512 bytes cost \
-                 a processor 1 µs",
+                 a processor 1 µs; the kernel hands a read that is larger than the read-ahead to \
+                 the disk as a whole, up to max_sectors_kb (mm/readahead.c)",
     }
     TURNS {
         id: "diagnose.turns",

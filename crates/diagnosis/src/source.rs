@@ -28,6 +28,7 @@ pub use tree::{LARGE_BYTES, Tree};
 pub struct Found {
     pub tree: Tree,
     pub stream: Option<Stream>,
+    pub reads_as: ReadsAs,
     pub small: Option<SmallFiles>,
     /// Some of its data, to try compressors on.
     pub sample: Sample,
@@ -41,6 +42,23 @@ pub struct Found {
     pub busy_before: f64,
     /// What could not be found out, and why.
     pub unknown: Vec<String>,
+}
+
+/// How the program of the line reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadsAs {
+    /// What it reads at once.
+    pub piece_bytes: u64,
+    /// Whether it tells the kernel that it reads in order (`POSIX_FADV_SEQUENTIAL`), which doubles
+    /// the read-ahead: `cp` and `cat` do, tar and dd do not (coreutils 9.1, GNU tar 1.34, traced).
+    pub is_told_sequential: bool,
+}
+
+impl ReadsAs {
+    /// A program that reads pieces of this size.
+    pub fn of(program: &str, piece_bytes: u64) -> ReadsAs {
+        ReadsAs { piece_bytes, is_told_sequential: matches!(program, "cp" | "cat") }
+    }
 }
 
 /// Why nothing was found.
@@ -84,14 +102,14 @@ const SAMPLE_SHARE: f64 = 0.05;
 /// How long the disks are looked at before anything is read.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Looks at sources for as long as is given. Small files are read one by one in pieces of
-/// `read_bytes`, as the program of the line reads them.
+/// Looks at sources for as long as is given. What is read one by one is read as the program
+/// of the line reads it.
 ///
 /// # Errors
 /// When a path cannot be looked at, there is nothing to read, or the user stopped it.
 pub fn look(
     paths: &[PathBuf],
-    read_bytes: u64,
+    reads_as: ReadsAs,
     budget: Duration,
     cancel: &Cancel,
 ) -> Result<Found, SourceError> {
@@ -104,12 +122,15 @@ pub fn look(
     if tree.bytes() == 0 {
         return Err(SourceError::Empty { path: first.to_owned() });
     }
-    let mut found = Found { tree, busy_before, ..Found::default() };
-    let window_bytes = storage.as_ref().and_then(|it| it.read_ahead_bytes().ok().flatten());
+    let mut found = Found { tree, busy_before, reads_as, ..Found::default() };
+    let kernel = stream::Kernel {
+        window_bytes: storage.as_ref().and_then(|it| it.read_ahead_bytes().ok().flatten()),
+        request_bytes_max: storage.as_ref().and_then(stream::request_bytes_max),
+    };
     let begun = Instant::now();
     let processors = ProcessorClock::start();
-    stream::look(&mut found, window_bytes, budget.mul_f64(STREAM_SHARE), cancel);
-    small::look(&mut found, read_bytes, budget.mul_f64(SMALL_SHARE), cancel);
+    stream::look(&mut found, kernel, budget.mul_f64(STREAM_SHARE), cancel);
+    small::look(&mut found, reads_as.piece_bytes, budget.mul_f64(SMALL_SHARE), cancel);
     sample::look(&mut found, budget.mul_f64(SAMPLE_SHARE), cancel);
     if cancel.check().is_err() {
         return Err(SourceError::Cancelled);

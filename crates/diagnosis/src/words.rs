@@ -1,6 +1,6 @@
 //! The findings: what limits, what to type, what it brings, and what comes then.
 
-use base::finding::{Certainty, Finding, Unit};
+use base::finding::{Certainty, Finding, Rule, Unit};
 use base::format::{binary_size, counted, duration, percent, rate};
 use base::rounding::Rounding;
 use experiment::judgement::quoted;
@@ -9,7 +9,7 @@ use crate::amount::Amount;
 use crate::chain::{Chain, FILES_AT_ONCE, Reading, Target, WhyUnknown, Work};
 use crate::change::Change;
 use crate::program::Compressor;
-use crate::rank::{Limit, Ranking, Step};
+use crate::rank::{Limit, Ranking, Rates, Step};
 use crate::rules;
 use crate::source::{Found, Tree};
 use crate::station::{Station, name, stations};
@@ -28,14 +28,23 @@ const MORE: f64 = 1.1;
 const FASTER: f64 = 1.1;
 /// Output that is larger by less is about as large.
 const MORE_OUTPUT: f64 = 0.01;
+/// From this share of a run on what a drive takes beside the data is told.
+const BESIDE: f64 = 0.3;
 /// Stops of the tape that are told.
 const STOPS_PER_HOUR: f64 = 2.0;
 
 impl Ranking {
     /// What was found, the limit first.
     pub fn findings(&self, chain: &Chain, found: Option<&Found>) -> Vec<Finding> {
-        let mut findings: Vec<Finding> =
-            self.steps.iter().enumerate().map(|(at, step)| told(step, at)).collect();
+        let first = self.first.map(|first| limit(chain, first, "", &self.now));
+        let place = |at: usize| match (at, &first) {
+            (0, None) => Place::First,
+            (0, Some(_)) => Place::Beside,
+            _ => Place::Then,
+        };
+        let steps = self.steps.iter().enumerate().map(|(at, step)| told(step, place(at)));
+        let steps: Vec<Finding> = steps.collect();
+        let mut findings: Vec<Finding> = first.into_iter().chain(steps).collect();
         // Where nothing of the source was tried, it may be the limit.
         if chain.source.stream.is_some() || chain.source.small.is_some() {
             findings.extend(self.last.map(|last| self.at_last(last)));
@@ -58,7 +67,7 @@ impl Ranking {
     }
 
     /// What limits when nothing is left to change.
-    fn at_last(&self, Limit { station, .. }: Limit) -> Finding {
+    fn at_last(&self, last: Limit) -> Finding {
         let chain = &self.end;
         let is_open = chain.links.iter().any(|link| matches!(link.work, Work::Unknown(_)));
         let then = match (is_open, self.steps.is_empty()) {
@@ -66,31 +75,13 @@ impl Ranking {
             (false, true) => "",
             (false, false) => "then ",
         };
-        let reached = self.steps.last().map_or(self.now, |step| step.after).bytes;
-        let own = stations(chain).into_iter().find(|it| it.station == station);
-        let own = own.and_then(|it| it.now).map_or(reached, |own| own);
-        let source = &chain.source.shown;
-        let mut finding = match station {
-            Station::LargeFiles => Finding::new(
-                &rules::SOURCE,
-                own.certainty,
-                format!(
-                    "{then}{source} itself is the limit: its large files give {}",
-                    large_rate(chain).map_or(range(&own), |own| range(&own))
-                ),
-            )
-            .because(match chain.source.reading {
-                Reading::ManyAtOnce => "that is with many requests at once".to_owned(),
-                Reading::OneByOne => of_more(chain),
-            }),
-            Station::SmallFiles => small_files(chain, then),
-            Station::Program(at) => program(chain, at, then, &own),
-            Station::Target => target(chain, then, &own, &reached),
-        };
-        if matches!(station, Station::LargeFiles | Station::SmallFiles) {
-            finding.caveat = parts_of_reading(chain);
-        }
-        finding
+        let reached = self.steps.last().map_or(self.now, |step| step.after);
+        limit(chain, last, then, &reached)
+    }
+
+    /// The rules of the steps, in their order.
+    pub fn step_rules(&self) -> Vec<&'static Rule> {
+        self.steps.iter().map(|step| rule_of(step)).collect()
     }
 
     /// Two stations that are alike: no single change helps.
@@ -112,6 +103,34 @@ impl Ranking {
         )
         .with_number("stops_per_hour", per_hour, Unit::Count)
     }
+}
+
+/// What limits a chain, which reaches this rate.
+fn limit(chain: &Chain, Limit { station, .. }: Limit, then: &str, reached: &Rates) -> Finding {
+    let own = stations(chain).into_iter().find(|it| it.station == station);
+    let own = own.and_then(|it| it.now).map_or(reached.bytes, |own| own);
+    let source = &chain.source.shown;
+    let mut finding = match station {
+        Station::LargeFiles => Finding::new(
+            &rules::SOURCE,
+            own.certainty,
+            format!(
+                "{then}{source} itself is the limit: its large files give {}",
+                large_rate(chain).map_or(range(&own), |own| range(&own))
+            ),
+        )
+        .because(match chain.source.reading {
+            Reading::ManyAtOnce => "that is with many requests at once".to_owned(),
+            Reading::OneByOne => of_more(chain),
+        }),
+        Station::SmallFiles => small_files(chain, then),
+        Station::Program(at) => program(chain, at, then, &own),
+        Station::Target => target(chain, then, &own, reached),
+    };
+    if matches!(station, Station::LargeFiles | Station::SmallFiles) {
+        finding.caveat = parts_of_reading(chain);
+    }
+    finding
 }
 
 /// What more under way would give, for files that are read one after the other.
@@ -163,12 +182,20 @@ fn times(gain: f64) -> String {
     Rounding::digits(2).number(gain)
 }
 
-/// A change, as a finding.
-fn told(step: &Step, at: usize) -> Finding {
+/// Where a change stands among the findings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// What it changes is the limit.
+    First,
+    /// Something else is, which it does not touch.
+    Beside,
+    /// It comes behind other changes.
+    Then,
+}
+
+fn rule_of(step: &Step) -> &'static Rule {
     let chain = &step.changed.chain;
-    let then = if at == 0 { "" } else { "then " };
-    let (what, why, change) = limit_of(step);
-    let rule = match step.changed.change {
+    match step.changed.change {
         Change::ReadAhead { .. } => &rules::READ_AHEAD,
         Change::TakeupBackup if is_of_small_files(chain) => &rules::SMALL_FILES,
         Change::TakeupBackup => &rules::AT_ONCE,
@@ -178,9 +205,20 @@ fn told(step: &Step, at: usize) -> Finding {
             &rules::COMPRESSOR
         }
         Change::WithoutRate { .. } => &rules::PACE,
+    }
+}
+
+/// A change, as a finding.
+fn told(step: &Step, place: Place) -> Finding {
+    let chain = &step.changed.chain;
+    let (what, why, change) = limit_of(step, place);
+    let what = match place {
+        Place::First => what,
+        Place::Beside => format!("what can be changed brings less: {what}"),
+        Place::Then => format!("then {what}"),
     };
     let gain = step.gain();
-    let mut finding = Finding::new(rule, Certainty::Inferred, format!("{then}{what}"))
+    let mut finding = Finding::new(rule_of(step), Certainty::Inferred, what)
         .because(why)
         .with_number("bytes_per_second", step.before.bytes.typical, Unit::BytesPerSecond)
         .with_number("with_the_change", step.after.bytes.typical, Unit::BytesPerSecond)
@@ -195,7 +233,7 @@ fn told(step: &Step, at: usize) -> Finding {
         times(gain.low),
         times(gain.high),
     ));
-    if let (Change::Blocks { bytes }, Target::Tape(_)) = (&step.changed.change, &chain.target) {
+    if let (Change::Blocks { bytes, .. }, Target::Tape(_)) = (&step.changed.change, &chain.target) {
         let units = bytes / 512;
         finding.caveat =
             Some(format!("what is written so is read back with blocks as large: tar -b {units}"));
@@ -222,45 +260,47 @@ fn is_of_small_files(chain: &Chain) -> bool {
 }
 
 /// What a change says of the limit, why, and what the change is called.
-fn limit_of(step: &Step) -> (String, String, String) {
+fn limit_of(step: &Step, place: Place) -> (String, String, String) {
     let chain = &step.changed.chain;
     let source = &chain.source.shown;
+    let (is, are) = match place {
+        Place::Beside => ("takes a part of the time", "take a part of the time"),
+        Place::First | Place::Then => ("is the limit", "are the limit"),
+    };
     match &step.changed.change {
         Change::ReadAhead { bytes } => (
-            format!("the read-ahead of {source} is the limit"),
+            format!("the read-ahead of {source} {is}"),
             "a program that reads one file after the other has only that much under way".to_owned(),
             format!("with {}", binary_size(*bytes)),
         ),
         Change::TakeupBackup if is_of_small_files(chain) => (
-            format!("the small files of {source} are the limit"),
+            format!("the small files of {source} {are}"),
             format!("{}, are read one after the other", small_words(chain, Reading::OneByOne)),
             format!("{FILES_AT_ONCE} at once"),
         ),
         Change::TakeupBackup => (
-            format!("{source} is read in one place at a time, which is the limit"),
+            format!("{source} is read in one place at a time, which {is}"),
             "its disk gives more with several requests at once".to_owned(),
             "with many requests at once".to_owned(),
         ),
-        Change::Blocks { bytes } => (
-            format!("writes to {} are too small", chain.target.shown()),
-            "each write costs a fixed time beside its bytes".to_owned(),
-            format!("blocks of {}", binary_size(*bytes)),
-        ),
+        Change::Blocks { bytes, is_read_faster } => {
+            of_blocks(chain, *bytes, is_read_faster.then_some(source))
+        }
         Change::Buffer => (
-            "reading and writing take turns, which is the limit".to_owned(),
+            format!("reading and writing take turns, which {is}"),
             "a program of one thread does one of them at a time".to_owned(),
             "with a buffer".to_owned(),
         ),
         Change::FastestLevel { link, level, faster, .. } => {
             let shown = compressor(chain, *link);
             (
-                format!("{shown} is the limit"),
+                format!("{shown} {is}"),
                 format!("with {level} it takes {} times as much of these data", times(*faster)),
                 format!("{shown} {level}"),
             )
         }
         Change::OwnCompression { instead_of, before, own, .. } => (
-            format!("{instead_of} is the limit"),
+            format!("{instead_of} {is}"),
             own_because(*before, *own),
             format!(
                 "the same format by takeup backup on {}",
@@ -270,7 +310,7 @@ fn limit_of(step: &Step) -> (String, String, String) {
         Change::AllCores { link, instead } => {
             let shown = compressor(chain, *link);
             (
-                format!("{shown} is the limit"),
+                format!("{shown} {is}"),
                 "it uses one core".to_owned(),
                 format!("{instead} on {} cores", chain.cores()),
             )
@@ -278,12 +318,28 @@ fn limit_of(step: &Step) -> (String, String, String) {
         Change::WithoutRate { link } => {
             let shown = chain.links.get(*link).map_or("a program", |it| it.shown.as_str());
             (
-                format!("{shown} is the limit"),
+                format!("{shown} {is}"),
                 "it holds the rate of its options".to_owned(),
                 "without it".to_owned(),
             )
         }
     }
+}
+
+/// What larger blocks say of the limit, and of the `source` that is read faster in them.
+fn of_blocks(chain: &Chain, bytes: u64, source: Option<&String>) -> (String, String, String) {
+    let (what, why) = match source {
+        Some(source) => (
+            format!("the pieces in which {source} is read and written are too small"),
+            "a read that is larger than the read-ahead goes to the disk as a whole, and each write \
+             costs a fixed time beside its bytes",
+        ),
+        None => (
+            format!("writes to {} are too small", chain.target.shown()),
+            "each write costs a fixed time beside its bytes",
+        ),
+    };
+    (what, why.to_owned(), format!("blocks of {}", binary_size(bytes)))
 }
 
 /// Why the compression of `takeup backup` is faster, by what a core takes with each.
@@ -382,14 +438,26 @@ fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
     }
 }
 
-fn target(chain: &Chain, then: &str, own: &Amount, reached: &Amount) -> Finding {
+fn target(chain: &Chain, then: &str, own: &Amount, reached: &Rates) -> Finding {
     match &chain.target {
         Target::Tape(tape) => {
             let native = tape.parameters.highest_bytes_per_second() as f64 * tape.speed_up;
-            if own.typical > 2.0 * reached.typical {
+            let seconds = chain.source.bytes() as f64 / reached.bytes.typical.max(1.0);
+            let of_data = (seconds - reached.beside_seconds).max(1e-9);
+            let is_beside = reached.beside_seconds > BESIDE * seconds;
+            if own.typical * of_data > 2.0 * chain.source.bytes() as f64 && !is_beside {
                 let what = format!("{then}the drive {} stops and starts again", tape.shown);
                 let low = tape.parameters.lowest_bytes_per_second() as f64 * tape.speed_up;
                 let why = format!("it gets less than its lowest speed, {}", rate(low));
+                return Finding::new(&rules::DRIVE, Certainty::Inferred, what).because(why);
+            }
+            if is_beside {
+                let what = format!("{then}what {} takes beside its data is the limit", tape.shown);
+                let [beside, whole] = [reached.beside_seconds, seconds].map(duration);
+                let why = format!(
+                    "it starts, and empties its buffer at the end: {beside} of {whole}; of a \
+                     longer run that is a smaller part"
+                );
                 return Finding::new(&rules::DRIVE, Certainty::Inferred, what).because(why);
             }
             let what =

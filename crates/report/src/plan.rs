@@ -155,8 +155,15 @@ fn result(planned: &Planned) -> String {
         1 => "the tape stops once (a back-hitch)".to_owned(),
         number => format!("the tape stops {} times (back-hitches)", count(number)),
     };
+    // Time, tapes and stops all hang on it.
+    let assumed = match planned.setup.compression {
+        Compression::Drive(ratio) if planned.is_ratio_assumed => {
+            format!(", if the drive compresses {:.2}:1 (assumed)", ratio.as_f64())
+        }
+        _ => String::new(),
+    };
     format!(
-        "{} for {} to {}, on {}; {stops}",
+        "{} for {} to {}, on {}; {stops}{assumed}",
         duration(plan.seconds),
         size(planned.setup.source.size_bytes),
         drive_title(planned),

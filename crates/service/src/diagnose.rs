@@ -23,7 +23,7 @@ use diagnosis::change::Ground;
 use diagnosis::line::{self, PIPE_BYTES, Role, Typed, TypedProgram, TypedTarget};
 use diagnosis::rank::{Ranking, rank};
 use diagnosis::rules;
-use diagnosis::source::{self, Found};
+use diagnosis::source::{self, Found, ReadsAs};
 use flow::cancel::Cancel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -147,9 +147,7 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
     if let (true, Some(line)) = (request.runs, &line) {
         run = Some(running::run(line, cancel)?);
     }
-    let first = typed.as_ref().and_then(|it| it.programs.iter().find(|it| it.role == Role::Reads));
-    let read_bytes = first.map_or(1 << 20, |it| it.read_bytes);
-    let mut found = source::look(&sources, read_bytes, budget, cancel)
+    let mut found = source::look(&sources, reads_as(typed.as_ref()), budget, cancel)
         .map_err(|error| Failure::new(&error, source_hint(&error)))?;
     if let (DiagnoseSubject::Process(_), Some(run)) = (&request.subject, &run) {
         running::leave_out(run, &mut found);
@@ -271,6 +269,12 @@ fn ends(subject: &DiagnoseSubject, typed: Option<&Typed>) -> (Vec<PathBuf>, Type
 }
 
 /// Whether the kernel's read-ahead decides how files of this path are read.
+/// How the first program of a line reads, or `takeup backup`.
+fn reads_as(typed: Option<&Typed>) -> ReadsAs {
+    let first = typed.and_then(|it| it.programs.iter().find(|it| it.role == Role::Reads));
+    first.map_or(ReadsAs::of("takeup", 1 << 20), |it| ReadsAs::of(&it.name, it.read_bytes))
+}
+
 fn settable(path: &Path) -> bool {
     !crate::tune::read_ahead::has_own_reader(path)
         && storage::layers::Storage::of(path).is_ok_and(|storage| storage.read_ahead.is_some())

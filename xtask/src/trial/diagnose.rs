@@ -58,8 +58,8 @@ impl Trial for Diagnose {
             said: sentences(&said),
             ..Outcome::default()
         };
-        limit(&mut outcome, &said, &truth);
-        gain(&mut outcome, &place, &said, &truth)?;
+        let made = gain(&mut outcome, &place, &said, &truth)?;
+        limit(&mut outcome, &said, &truth, made);
         Ok(outcome)
     }
 }
@@ -135,7 +135,9 @@ fn sentences(said: &Value) -> String {
     format!("{now:.1} MB/s, found in {seconds:.1} s; {}", all.join(" / "))
 }
 
-fn limit(outcome: &mut Outcome, said: &Value, truth: &Truth) {
+/// `made` is the gain of the change that was proposed, which need not be among those of the truth:
+/// a compressor at another level.
+fn limit(outcome: &mut Outcome, said: &Value, truth: &Truth, made: Option<f64>) {
     let rule = findings(said).first().and_then(|first| first["rule"].as_str()).unwrap_or("none");
     let named: &[ActsOn] = match rule {
         "diagnose.read-ahead" => &[ActsOn::ReadAhead],
@@ -153,23 +155,30 @@ fn limit(outcome: &mut Outcome, said: &Value, truth: &Truth) {
     let is_right = limits.iter().any(|limit| named.contains(limit));
     // Where no change of the user's gains, none may be proposed.
     let proposes = said["steps"].as_array().is_some_and(|steps| !steps.is_empty());
-    let right = is_right && (!proposes || truth.remedies_gain());
+    let right = is_right
+        && (!proposes || truth.remedies_gain() || made.is_some_and(|gain| gain >= GAIN_MIN));
     let because = format!("{rule}: {}; {truth}", outcome.said.clone());
     outcome.check(KNOWN, !named.is_empty(), because.clone());
     outcome.check(LIMIT, right, because.clone());
     outcome.claim(rule, right, because);
 }
 
-fn gain(outcome: &mut Outcome, place: &Place, said: &Value, truth: &Truth) -> anyhow::Result<()> {
-    let Some(step) = said["steps"].as_array().and_then(|steps| steps.first()) else {
-        return Ok(());
+/// Makes the first change that was proposed; its gain.
+fn gain(
+    outcome: &mut Outcome,
+    place: &Place,
+    said: &Value,
+    truth: &Truth,
+) -> anyhow::Result<Option<f64>> {
+    let step = said["steps"].as_array().and_then(|steps| steps.first());
+    let Some((step, command)) = step.and_then(|it| Some((it, it["command"].as_str()?))) else {
+        return Ok(None);
     };
-    let Some(command) = step["command"].as_str() else { return Ok(()) };
     let taken = place.made(command)?;
     let gain = truth.seconds / taken;
     let [low, high] = ["low", "high"].map(|end| step["gain"][end].as_f64().unwrap_or(0.0));
     let right = gain >= low && gain <= high;
     let because = format!("{command}: {gain:.2} times, {low:.2} to {high:.2} was said; {truth}");
     outcome.check(GAIN, right, because);
-    Ok(())
+    Ok(Some(gain))
 }

@@ -13,8 +13,9 @@ use device::file::{cached_bytes, direct_alignment, drop_cached, is_in_memory};
 use flow::cancel::Cancel;
 use loads::read::{Cache, Engine, Pages, Reading, Watching, read_range};
 use rustix::fs::{Mode, OFlags};
+use storage::layers::Storage;
 
-use super::{Found, Tree};
+use super::{Found, ReadsAs};
 use crate::amount::Amount;
 use crate::chain::{Stream, Window};
 
@@ -23,8 +24,9 @@ const WINDOWS: [u64; 4] = [512 << 10, 2 << 20, 8 << 20, 32 << 20];
 /// Requests of the trial with many, and their size.
 const MANY: usize = 16;
 const MANY_BYTES: usize = 1 << 20;
-/// What plain programs read at once.
-const PLAIN_BYTES: usize = 128 << 10;
+/// The least and the most that a plain trial reads at once.
+const PLAIN_BYTES_MIN: u64 = 4 << 10;
+const PLAIN_BYTES_MAX: u64 = 4 << 20;
 /// A trial lasts about this long, and reads this much at least.
 const TRIAL: Duration = Duration::from_millis(250);
 const TRIAL_BYTES_MIN: u64 = 4 << 20;
@@ -39,8 +41,8 @@ const ROUNDS_MAX: usize = 5;
 /// A way to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// As programs read now.
-    Plain,
+    /// As programs read now, in pieces of this size.
+    Plain(u64),
     /// As with this read-ahead.
     Ahead(u64),
     /// Many requests at once.
@@ -48,6 +50,10 @@ enum Way {
 }
 
 impl Way {
+    fn plain(piece_bytes: u64) -> Way {
+        Way::Plain(piece_bytes.clamp(PLAIN_BYTES_MIN, PLAIN_BYTES_MAX))
+    }
+
     fn reading(self) -> Reading {
         let direct = Reading {
             engine: Engine::Psync,
@@ -59,9 +65,12 @@ impl Way {
             pages: Pages::Huge,
         };
         match self {
-            Way::Plain => {
-                Reading { cache: Cache::Buffered, block_bytes: PLAIN_BYTES, depth: 1, ..direct }
-            }
+            Way::Plain(bytes) => Reading {
+                cache: Cache::Buffered,
+                block_bytes: usize::try_from(bytes).unwrap_or(MANY_BYTES),
+                depth: 1,
+                ..direct
+            },
             Way::Ahead(bytes) => Reading {
                 block_bytes: usize::try_from(bytes).unwrap_or(MANY_BYTES),
                 depth: 2,
@@ -73,7 +82,7 @@ impl Way {
 
     fn least_bytes(self, window_bytes: u64) -> u64 {
         let window = match self {
-            Way::Plain => window_bytes,
+            Way::Plain(bytes) => window_bytes.max(bytes),
             Way::Ahead(bytes) => bytes,
             Way::Many => (MANY * MANY_BYTES) as u64,
         };
@@ -81,8 +90,25 @@ impl Way {
     }
 }
 
+/// What the kernel makes of reads through the page cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel {
+    /// The read-ahead in force.
+    pub(super) window_bytes: Option<u64>,
+    /// See [`Stream::request_bytes_max`].
+    pub(super) request_bytes_max: Option<u64>,
+}
+
+/// The largest request of the queue below a file system that has no read-ahead of its own.
+pub(super) fn request_bytes_max(storage: &Storage) -> Option<u64> {
+    let kib: u64 = storage.queue_setting("max_sectors_kb")?.parse().ok()?;
+    Some(kib << 10)
+}
+
 /// Tries the ways in turn, in rounds, until the time is over.
-pub(super) fn look(found: &mut Found, window_bytes: Option<u64>, limit: Duration, cancel: &Cancel) {
+pub(super) fn look(found: &mut Found, kernel: Kernel, limit: Duration, cancel: &Cancel) {
+    let Kernel { window_bytes, request_bytes_max } = kernel;
+    let plain = Way::plain(found.reads_as.piece_bytes);
     if found.tree.large.is_empty() {
         return;
     }
@@ -91,7 +117,7 @@ pub(super) fn look(found: &mut Found, window_bytes: Option<u64>, limit: Duration
     let begun = Instant::now();
     let ahead = WINDOWS.into_iter().filter(|bytes| *bytes > window).map(Way::Ahead);
     let mut trials: Vec<Trial> =
-        [Way::Plain].into_iter().chain(ahead).chain([Way::Many]).map(Trial::of).collect();
+        [plain].into_iter().chain(ahead).chain([Way::Many]).map(Trial::of).collect();
     'rounds: for round in 0..ROUNDS_MAX {
         for trial in &mut trials {
             let is_over = begun.elapsed() >= limit && round >= ROUNDS_MIN;
@@ -110,7 +136,7 @@ pub(super) fn look(found: &mut Found, window_bytes: Option<u64>, limit: Duration
         let trial = trials.iter().find(|trial| trial.way == way)?;
         Amount::of_trials(&trial.rates)
     };
-    let Some(now) = rate(Way::Plain) else {
+    let Some(now) = rate(plain) else {
         let why = match places.kept {
             0 => "no trial ended",
             _ => "what was tried of them stays in memory, since programs use it",
@@ -133,22 +159,24 @@ pub(super) fn look(found: &mut Found, window_bytes: Option<u64>, limit: Duration
     let ways = [rate(Way::Many), Some(now)].into_iter().flatten();
     let all = ways.chain(windows.iter().map(|it| it.rate));
     let Some(most) = all.reduce(|a, b| if b.typical > a.typical { b } else { a }) else { return };
-    found.stream = Some(Stream { window_bytes, now, windows, most });
+    found.stream = Some(Stream { window_bytes, now, windows, request_bytes_max, most });
 }
 
 /// The rate of one plain read of large files, after what is cached of them was dropped. Reads of
 /// another `round` begin elsewhere, and are long enough for a read-ahead of `window_bytes`.
-pub fn plain_rate(tree: &Tree, round: usize, window_bytes: u64, cancel: &Cancel) -> Option<f64> {
-    let mut places = Places::of(&tree.large);
-    let length = Way::Plain.least_bytes(window_bytes).max(4 * TRIAL_BYTES_MIN);
+pub fn plain_rate(found: &Found, round: usize, window_bytes: u64, cancel: &Cancel) -> Option<f64> {
+    let mut places = Places::of(&found.tree.large);
+    let plain = Way::plain(found.reads_as.piece_bytes);
+    let length = plain.least_bytes(window_bytes).max(4 * TRIAL_BYTES_MIN);
     let mut part = None;
     for _ in 0..=round {
         part = places.cold_part(length);
     }
     let (path, range) = part?;
     let file = open(&path, Cache::Buffered)?;
+    tell(&file, found.reads_as);
     let files = [file];
-    let reading = Way::Plain.reading();
+    let reading = plain.reading();
     let read = read_range(&reading, &files, range.clone(), Watching::BytesOnly, cancel).ok()?;
     drop_cached(&files[0], range.start, range.end - range.start);
     Some(read.bytes as f64 / read.seconds.max(1e-9))
@@ -178,7 +206,7 @@ impl Trial {
         let block = reading.block_bytes as u64;
         let length = wanted.clamp(least, TRIAL_BYTES_MAX.max(least)).next_multiple_of(block);
         let place = match self.way {
-            Way::Plain => places.cold_part(length),
+            Way::Plain(_) => places.cold_part(length),
             Way::Ahead(_) | Way::Many => places.take(length),
         };
         let Some((path, range)) = place else { return };
@@ -200,6 +228,9 @@ impl Trial {
                 Some("this file system cannot be read past the page cache".to_owned());
             return;
         }
+        if matches!(self.way, Way::Plain(_)) {
+            tell(&file, found.reads_as);
+        }
         let files = [file];
         let measured = read_range(&reading, &files, range.clone(), Watching::BytesOnly, cancel);
         let Ok(measured) = measured else {
@@ -212,7 +243,7 @@ impl Trial {
         let rate = measured.bytes as f64 / measured.seconds.max(1e-9);
         places.rate = Some(places.rate.map_or(rate, |known| known.max(rate)));
         self.rates.push(rate);
-        if self.way == Way::Plain {
+        if matches!(self.way, Way::Plain(_)) {
             places.after_plain(&files[0], &reading, range, cancel);
         }
     }
@@ -224,6 +255,14 @@ fn is_kept(path: &Path, range: Range<u64>) -> bool {
     let file = open(path, Cache::Buffered).filter(|file| !is_in_memory(file));
     let cached = file.and_then(|file| cached_bytes(file.as_fd(), range)).unwrap_or(0);
     cached > bytes / 2
+}
+
+/// Tells the kernel what the program would tell it.
+fn tell(file: &OwnedFd, reads_as: ReadsAs) {
+    if reads_as.is_told_sequential {
+        // A file system without read-ahead does not know it, and loses nothing.
+        let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Sequential);
+    }
 }
 
 fn open(path: &Path, cache: Cache) -> Option<OwnedFd> {
@@ -375,7 +414,9 @@ mod tests {
         assert_eq!(places.seen_bytes, 3 << 20, "what was cached of it is known");
         let paths = [folder.path().to_owned()];
         let cancel = Cancel::new();
-        let found = super::super::look(&paths, 10240, Duration::from_secs(1), &cancel).unwrap();
+        let found =
+            super::super::look(&paths, ReadsAs::of("tar", 10240), Duration::from_secs(1), &cancel)
+                .unwrap();
         let windows = &found.stream.unwrap().windows;
         assert!(windows.iter().all(|window| 2 * window.bytes <= 3 << 20), "{windows:?}");
         assert!(!found.unknown.iter().any(|it| it.contains("failed")), "{:?}", found.unknown);

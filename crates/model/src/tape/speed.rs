@@ -35,8 +35,13 @@ impl OfferedRate {
         OfferedRate { since_ns: now_ns, ..OfferedRate::default() }
     }
 
-    /// The host delivered `bytes`.
+    /// The host delivered `bytes`. Time before the first of them does not count: a drive that
+    /// stood loaded all day, or waited for a program to read, would begin at its lowest step and
+    /// need seconds to leave it.
     pub fn add(&mut self, bytes: Nanobytes, now_ns: u64) {
+        if self.bytes == 0 {
+            (self.active_ns, self.since_ns) = (0, now_ns);
+        }
         self.account(now_ns);
         self.bytes += bytes;
         while self.active_ns > MEMORY_NS {

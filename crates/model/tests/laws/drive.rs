@@ -217,6 +217,24 @@ proptest! {
     }
 }
 
+/// An hour in which nobody wrote was taken for a host that delivers nothing, and the first seconds
+/// of a job went to the tape at the lowest speed.
+#[test]
+fn a_drive_that_stood_loaded_begins_as_fast_as_any() {
+    let took_ns = |idle_ns: u64| {
+        let mut tape = TapeModel::new(lto7());
+        let begun_ns = tape.load(0, 0) + idle_ns;
+        let mut now_ns = begun_ns;
+        for _ in 0..800 {
+            now_ns = tape.write(now_ns, 1 << 20, 1 << 20).at_ns;
+        }
+        tape.synchronise(now_ns) - begun_ns
+    };
+    assert_eq!(took_ns(0), took_ns(3600 * SECOND_NS));
+    // Its highest speed from the start, and the run-up.
+    assert!(took_ns(0) < 6 * SECOND_NS, "{}", took_ns(0));
+}
+
 fn slow_source(rate: u64, ring_bytes: u64, start_fill_percent: u8, drain: Option<u64>) -> Stream {
     Stream {
         source_bytes_per_second: rate,

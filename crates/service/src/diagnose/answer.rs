@@ -185,8 +185,7 @@ impl Diagnosed {
             },
             target: self.chain.target.shown().to_owned(),
             bytes_per_second: RangeAnswer::of(&ranking.now.bytes),
-            expected_seconds: tree.bytes() as f64 / ranking.now.bytes.typical.max(1.0)
-                + ranking.end_seconds,
+            expected_seconds: tree.bytes() as f64 / ranking.now.bytes.typical.max(1.0),
             stops_per_hour: ranking.now.stops_per_hour,
             stations: ranking.stations.iter().map(|it| self.station(it)).collect(),
             steps: steps.collect(),
@@ -200,8 +199,7 @@ impl Diagnosed {
 
     /// The rules of the steps, in their order.
     fn rules(&self) -> Vec<String> {
-        let findings = self.ranking.findings(&self.chain, None);
-        findings.iter().take(self.ranking.steps.len()).map(|it| it.rule.to_string()).collect()
+        self.ranking.step_rules().iter().map(|rule| rule.id.to_owned()).collect()
     }
 
     fn share(&self, station: Station) -> f64 {

@@ -11,6 +11,7 @@ use diagnosis::line::to_nowhere;
 use diagnosis::rank::{Ranking, Step, rates};
 use diagnosis::source::{Dropped, Found, drop_source, plain_rate};
 use diagnosis::station::{Station, stations};
+use experiment::judgement::quoted;
 use flow::cancel::Cancel;
 use rustix::fs::FileType;
 use serde_json::json;
@@ -82,10 +83,10 @@ impl Trial<'_> {
             Change::AllCores { .. } | Change::WithoutRate { .. } | Change::FastestLevel { .. } => {
                 self.lines(step, cancel)
             }
-            Change::TakeupBackup | Change::OwnCompression { .. } => Ok(TriedStep::not(
-                "it reads files in another order, and what the first run reads, the next one \
-                 finds in memory; compare two nights",
-            )),
+            Change::TakeupBackup | Change::OwnCompression { .. } => {
+                let changed = step.changed.line.as_deref().and_then(|it| self.to_pipe(it));
+                self.in_turn(step, changed, cancel)
+            }
             Change::Blocks { .. } | Change::Buffer => Ok(TriedStep::not(
                 "it is about how the target is written, and nothing is written to it here; \
                  `takeup explain --try` runs the line both ways, and writes it",
@@ -93,13 +94,34 @@ impl Trial<'_> {
         }
     }
 
+    /// `takeup backup` of a proposed line, by this program, into a pipe in the place of its target.
+    fn to_pipe(&self, line: &str) -> Option<String> {
+        let own = std::env::current_exe().ok()?;
+        let sources = self.sources.iter().map(|path| quoted(&path.to_string_lossy()));
+        let sources: Vec<String> = sources.collect();
+        let compressed = line.split_whitespace().find(|word| word.starts_with("--compress="));
+        let words = [quoted(own.to_str()?), "backup".to_owned(), sources.join(" ")];
+        let words = words.into_iter().chain(["--to -".to_owned()]);
+        let words: Vec<String> = words.chain(compressed.map(str::to_owned)).collect();
+        Some(format!("{} | cat > /dev/null", words.join(" ")))
+    }
+
     /// Runs the line and the changed one, in turn, with their output thrown away.
     fn lines(&self, step: &Step, cancel: &Cancel) -> Result<TriedStep, Failure> {
-        let lines = match (self.line, &step.changed.line) {
-            (Some(line), Some(changed)) => [line, changed.as_str()].map(to_nowhere),
-            _ => return Ok(TriedStep::not("the job runs; give its line to try a change of it")),
+        let changed = step.changed.line.as_deref().and_then(to_nowhere);
+        self.in_turn(step, changed, cancel)
+    }
+
+    fn in_turn(
+        &self,
+        step: &Step,
+        changed: Option<String>,
+        cancel: &Cancel,
+    ) -> Result<TriedStep, Failure> {
+        let (Some(line), Some(_)) = (self.line, &step.changed.line) else {
+            return Ok(TriedStep::not("the job runs; give its line to try a change of it"));
         };
-        let [Some(line), Some(changed)] = lines else {
+        let [Some(line), Some(changed)] = [to_nowhere(line), changed] else {
             return Ok(TriedStep::not(
                 "it is not certain that the line writes nothing but its target; \
                  `takeup explain --try` runs it both ways, and writes it",
@@ -223,7 +245,7 @@ impl Trial<'_> {
                     is_refused = true;
                     break;
                 }
-                rates.extend(plain_rate(&found.tree, round, bytes, cancel));
+                rates.extend(plain_rate(found, round, bytes, cancel));
             }
         }
         guard.put_back().map_err(failed)?;

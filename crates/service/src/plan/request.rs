@@ -181,6 +181,8 @@ impl Default for PlanSourceRequest {
 
 /// Larger ratios are typing errors: SLDC itself reaches at most 94.
 const RATIO_MAX: f64 = 100.0;
+/// Less is a size whose unit was forgotten.
+const SIZE_BYTES_MIN: u64 = 1_000_000;
 /// Largest read-ahead and read size: the model is still fast with it.
 const READ_BYTES_MAX: u64 = 64 << 20;
 
@@ -204,6 +206,12 @@ impl PlanRequest {
         }
         if self.start_fill_percent > 100 {
             return Err(Failure::of("the fill to start at must be at most 100 percent", None));
+        }
+        if let Some(bytes) = self.source.size_bytes.filter(|bytes| *bytes < SIZE_BYTES_MIN) {
+            return Err(Failure::of(
+                format!("the size is {bytes} bytes, which no tape is planned for"),
+                Some("a size without a unit is in bytes: 20TB, 800GB"),
+            ));
         }
         if self.window_seconds.is_some_and(|seconds| !(seconds > 0.0 && seconds.is_finite())) {
             return Err(Failure::of("the available time must be above 0", None));

@@ -1,7 +1,5 @@
 //! The disk with its file system and files, and the drive; each run begins with a cold cache.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -29,8 +27,6 @@ pub(super) struct Place {
     read_ahead_kib: u64,
     has_drive: bool,
     image: PathBuf,
-    /// What labels, filemarks and starts take, for each line.
-    once: RefCell<BTreeMap<String, f64>>,
     // Dropped in this order: what uses a disk or is mounted on it goes before it.
     _other: Option<Other>,
     _tree: Unmounted,
@@ -49,7 +45,6 @@ impl Place {
         path.push(":");
         path.push(std::env::var_os("PATH").unwrap_or_default());
         fs::create_dir(folder.join("tree"))?;
-        fs::create_dir(folder.join("nothing"))?;
         // What a line writes costs as little as it can: where `takeup backup` waits for the disk at
         // its end, and `>` does not, that is no matter of the source.
         fs::create_dir(folder.join("result"))?;
@@ -79,7 +74,6 @@ impl Place {
             read_ahead_kib: scene.read_ahead_kib,
             has_drive: drive.is_some(),
             image,
-            once: RefCell::default(),
             _other: other,
             _drive: drive,
             _disk: disk,
@@ -120,32 +114,8 @@ impl Place {
         self.timed(line)
     }
 
-    /// Seconds of a line without what the same line takes for an empty folder, since the answer is
-    /// about a run of hours: starts of programs, labels and filemarks are paid once.
+    /// Seconds of a line, as its user waits for it: with labels, filemarks and the drive's buffer.
     fn timed(&self, line: &str) -> anyhow::Result<f64> {
-        let seconds = self.whole(line)?;
-        Ok((seconds - self.once(line)?).max(0.01))
-    }
-
-    /// Seconds of a line for an empty folder, the least of three.
-    fn once(&self, line: &str) -> anyhow::Result<f64> {
-        if let Some(known) = self.once.borrow().get(line) {
-            return Ok(*known);
-        }
-        let mut least = f64::INFINITY;
-        for _ in 0..3 {
-            self.do_it(if self.has_drive {
-                "mt-st -f drive/nst0 rewind"
-            } else {
-                "rm -rf result/*"
-            })?;
-            least = least.min(self.whole(&line.replacen(" tree", " nothing", 1))?);
-        }
-        self.once.borrow_mut().insert(line.to_owned(), least);
-        Ok(least)
-    }
-
-    fn whole(&self, line: &str) -> anyhow::Result<f64> {
         let mut command = self.shell(line);
         let start = Instant::now();
         let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
@@ -201,8 +171,8 @@ fn drive(ground: &Ground, folder: &Path, scene: &Scene) -> anyhow::Result<Option
     }
     let buffer = format!("buffer_bytes={}", scene.buffer_mib << 20);
     let mut options = vec!["--drive", scene.drive, "--capacity", "2GiB", "--compression", "off"];
-    // A drive's buffer holds what comes during a stop. Both are small here, since the answer is
-    // about a run of hours, of which neither is a part. Winding is paid between the runs only.
+    // A drive's buffer holds what comes during a stop. Both are small here: beside runs
+    // of seconds that of a real drive would be all there is. Winding is paid between the runs only.
     for set in [
         buffer.as_str(),
         "back_hitch_ns=60ms",
