@@ -31,6 +31,8 @@ pub struct Source {
     /// What small files cost beside their bytes.
     pub small: Option<SmallFiles>,
     pub reading: Reading,
+    /// Whether these are all its files; else there are more.
+    pub is_whole: bool,
 }
 
 impl Source {

@@ -46,6 +46,8 @@ const RING_BYTES: u64 = 64 << 20;
 const BURST_SECONDS: f64 = 5.0;
 /// Beside a longer run the seconds of its end are nothing.
 const END_MATTERS_SECONDS: f64 = 1000.0;
+/// Half of the ring that `takeup backup` takes for a drive on a machine with 4 GiB or more.
+const GATHERED_BYTES: u64 = 512 << 20;
 const PLAYED_BYTES_MIN: u64 = 256 << 20;
 /// So many that a stop of the tape more or less does not matter.
 const PLAYED_TO_TAPE_BYTES_MIN: u64 = 2 << 30;
@@ -59,6 +61,19 @@ const BUFFERS_PLAYED: u64 = 6;
 /// # Errors
 /// When the model stands still, which would be a defect of it.
 pub fn forecast(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
+    let (mut seconds, stops) = data_of(chain, pick)?;
+    let is_short = chain.source.is_whole && seconds < END_MATTERS_SECONDS;
+    let beside_seconds = if is_short { end_seconds(chain)? } else { 0.0 };
+    seconds += beside_seconds;
+    Ok(Forecast {
+        bytes_per_second: chain.source.bytes() as f64 / seconds.max(1e-9),
+        beside_seconds,
+        stops_per_second: stops / seconds.max(1e-9),
+    })
+}
+
+/// Seconds of the data, as a run of hours would take them, and stops of the tape in them.
+fn data_of(chain: &Chain, pick: Pick) -> Result<(f64, f64), ModelError> {
     let (mut seconds, mut stops) = (0.0, 0.0);
     for (bytes, other) in [
         (
@@ -76,13 +91,7 @@ pub fn forecast(chain: &Chain, pick: Pick) -> Result<Forecast, ModelError> {
         seconds += own;
         stops += own * part.stops_per_second;
     }
-    let beside_seconds = if seconds < END_MATTERS_SECONDS { end_seconds(chain)? } else { 0.0 };
-    seconds += beside_seconds;
-    Ok(Forecast {
-        bytes_per_second: chain.source.bytes() as f64 / seconds.max(1e-9),
-        beside_seconds,
-        stops_per_second: stops / seconds.max(1e-9),
-    })
+    Ok((seconds, stops))
 }
 
 /// How much longer a run takes than its rate says: the drive still writes what its buffer holds,
@@ -91,7 +100,7 @@ fn end_seconds(chain: &Chain) -> Result<f64, ModelError> {
     let Target::Tape(_) = chain.target else { return Ok(0.0) };
     let source = &chain.source;
     if source.reading == Reading::ManyAtOnce {
-        return gathered_seconds(chain);
+        return gathered_seconds(chain, data_of(chain, Pick::Typical)?.0);
     }
     // What most bytes are of fills the buffer.
     let own = if source.large_bytes >= source.small_bytes {
@@ -108,15 +117,35 @@ fn end_seconds(chain: &Chain) -> Result<f64, ModelError> {
     Ok((whole / speed_up - bytes as f64 / rate).max(0.0))
 }
 
-/// `takeup backup` fills its ring before it lets the drive start, so that it does not stop: what
-/// the ring holds is written when all is read.
-fn gathered_seconds(chain: &Chain) -> Result<f64, ModelError> {
+/// `takeup backup` lets the drive start when half its ring is full, or all is read, so that it does
+/// not stop: what was gathered until then is written later than it was read. `data_seconds` are
+/// those that the rate of the whole lets expect.
+fn gathered_seconds(chain: &Chain, data_seconds: f64) -> Result<f64, ModelError> {
+    let ratio = chain.links.iter().fold(1.0, |ratio, link| match link.work {
+        Work::Compresses { ratio: own, .. } => ratio * own.max(0.01),
+        _ => ratio,
+    });
+    let stored = ((chain.source.bytes() as f64 / ratio) as u64).clamp(1, PLAYED_BYTES_MAX);
+    let read_seconds =
+        data_of(&Chain { target: Target::Nowhere, ..chain.clone() }, Pick::Typical)?.0;
+    let gathered = stored.min(GATHERED_BYTES);
+    // The ring is half full, in the mean, when the reading of more than that ends.
+    let left = if stored > gathered { gathered / 2 } else { gathered };
+    let (all, left) = (drive_seconds(chain, stored)?, drive_seconds(chain, left)?);
+    let first = read_seconds * gathered as f64 / stored as f64;
+    Ok(((first + all).max(read_seconds + left) - data_seconds).max(0.0))
+}
+
+/// How long the drive takes for bytes that are there: it starts, and writes a filemark.
+fn drive_seconds(chain: &Chain, stored_bytes: u64) -> Result<f64, ModelError> {
     let in_memory = Source { stream: None, small: None, small_files: 0, ..chain.source.clone() };
-    let part = Chain { source: in_memory, ..chain.clone() };
+    let passes = chain.links.iter().take(1);
+    let links = passes.map(|link| Link { work: Work::Passes, ..link.clone() }).collect();
+    let part = Chain { source: in_memory, links, ..chain.clone() };
     let (programs, drive, speed_up) = stages(&part, Pick::Typical);
-    let play = Play { chain: &part, programs: &programs, drive: drive.as_ref() };
-    let (written, _) = play.run(chain.source.bytes().min(RING_BYTES))?;
-    Ok(written / speed_up)
+    // What comes compressed is not compressed again.
+    let play = Play { chain, programs: &programs, drive: drive.as_ref() };
+    Ok(play.run(stored_bytes.max(1))?.0 / speed_up)
 }
 
 /// No chain is faster than its slowest station. A drive that starts and stops makes what was played

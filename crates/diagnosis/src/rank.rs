@@ -31,7 +31,7 @@ const REPLACED_SPREAD: f64 = 0.4;
 const LEVEL_SPREAD: f64 = 0.25;
 const SPREAD_MAX: f64 = 0.9;
 const STEPS_MAX: usize = 4;
-/// A step that brings less than this share of what the limit costs does not act on the limit.
+/// Steps that bring less than this share of what the limit costs leave it what it is.
 const HARDLY: f64 = 1.0 / 3.0;
 
 /// What holds a chain back, and what helps.
@@ -39,8 +39,8 @@ const HARDLY: f64 = 1.0 / 3.0;
 pub struct Ranking {
     /// The chain as it is.
     pub now: Rates,
-    /// What limits the chain as it is, where the first step acts on something else and brings only
-    /// a small part of what that costs ([`HARDLY`]).
+    /// What limits the chain as it is, where no step acts on that, and all bring only a small part
+    /// of what it costs ([`HARDLY`]).
     pub first: Option<Limit>,
     /// Changes, each on top of those before it.
     pub steps: Vec<Step>,
@@ -133,29 +133,44 @@ pub fn rank(chain: &Chain, ground: &Ground<'_>) -> Result<Ranking, ModelError> {
         }
         steps.push(best);
     }
-    let first = match steps.first() {
-        Some(step) => limit(chain)?.filter(|limit| is_elsewhere(limit, step, chain)),
-        None => None,
+    let first = match &steps[..] {
+        [] => None,
+        steps => limit(chain)?.filter(|limit| is_elsewhere(limit, steps, chain)),
     };
     let last = limit(&present)?;
     Ok(Ranking { now, first, steps, last, end: present, stations: stations(chain) })
 }
 
-/// Whether a chain is held back by something that a step hardly touches.
-fn is_elsewhere(limit: &Limit, step: &Step, chain: &Chain) -> bool {
-    let compressor =
-        || chain.links.iter().position(|it| matches!(it.work, Work::Compresses { .. }));
-    let is_source = matches!(limit.station, Station::LargeFiles | Station::SmallFiles);
-    let is_touched = match step.changed.change {
-        Change::TakeupBackup => is_source,
-        Change::ReadAhead { .. } => limit.station == Station::LargeFiles,
-        Change::Blocks { .. } | Change::Buffer => limit.station == Station::Target,
-        Change::AllCores { link, .. }
-        | Change::WithoutRate { link }
-        | Change::FastestLevel { link, .. } => limit.station == Station::Program(link),
-        Change::OwnCompression { .. } => compressor().map(Station::Program) == Some(limit.station),
+/// Whether a chain is held back by something that no step touches, and all of them bring little.
+fn is_elsewhere(limit: &Limit, steps: &[Step], chain: &Chain) -> bool {
+    let gains: f64 = steps.iter().map(|step| step.gain().typical).product();
+    let is_touched = steps.iter().any(|step| touches(&step.changed.change, limit.station, chain));
+    !is_touched && gains - 1.0 < HARDLY * (limit.gain - 1.0)
+}
+
+/// Whether a change acts on a station of the chain as it was typed.
+fn touches(change: &Change, station: Station, chain: &Chain) -> bool {
+    let is_source = matches!(station, Station::LargeFiles | Station::SmallFiles);
+    let compresses = |at: usize| {
+        chain.links.get(at).is_some_and(|it| matches!(it.work, Work::Compresses { .. }))
     };
-    !is_touched && step.gain().typical - 1.0 < HARDLY * (limit.gain - 1.0)
+    match (change, station) {
+        (Change::TakeupBackup | Change::OwnCompression { .. }, Station::Program(at)) => {
+            compresses(at)
+        }
+        (Change::TakeupBackup | Change::OwnCompression { .. }, _) => is_source,
+        (Change::ReadAhead { .. }, _) => station == Station::LargeFiles,
+        (Change::Blocks { is_read_faster: true, .. }, Station::LargeFiles) => true,
+        // Reading and writing that take turns hold each other back.
+        (Change::Buffer, Station::LargeFiles | Station::SmallFiles) => true,
+        (Change::Blocks { .. } | Change::Buffer, _) => station == Station::Target,
+        (
+            Change::AllCores { link, .. }
+            | Change::WithoutRate { link }
+            | Change::FastestLevel { link, .. },
+            _,
+        ) => station == Station::Program(*link),
+    }
 }
 
 /// A changed line, read again, with its programs' names in the chain; `None` where it has become

@@ -16,8 +16,8 @@ base::rules! {
         id: "diagnose.small-files",
         looks_at: "small files of the source, opened and read one by one and 16 at once",
         speaks_when: "the chain is 5 % faster or more with several files at once, and no other \
-                      change brings more; or without any change the small files are what limits \
-                      it",
+                      change brings more; or behind all changes, or beside such as bring little, \
+                      the small files are what limits it",
         source: "trials on this machine",
     }
     AT_ONCE {
@@ -30,8 +30,8 @@ base::rules! {
     SOURCE {
         id: "diagnose.source",
         looks_at: "the highest rate of all trials of the large files",
-        speaks_when: "no change brings 5 %, and the chain would be faster if its large files cost \
-                      nothing",
+        speaks_when: "no change brings more than a third of what the chain would gain if its large \
+                      files cost nothing, or behind all changes",
         source: "trials on this machine, 16 requests of 1 MiB at once among them",
     }
     COMPRESSOR {
@@ -40,14 +40,15 @@ base::rules! {
         speaks_when: "a program with all cores in its place makes the chain 5 % faster or more, \
                       and no other change more; or, where no change without a price does, its \
                       fastest level or the compression of takeup backup make it faster by more \
-                      than they may be wrong; or without any change the compressor is what \
-                      limits it",
+                      than they may be wrong; or behind all changes, or beside such as bring \
+                      little, the compressor is what limits it",
         source: "a trial on this machine; what other programs take is measured",
     }
     PACE {
         id: "diagnose.pace",
         looks_at: "rate limits among the options of the line's programs",
-        speaks_when: "the chain is 5 % faster or more without it, and no other change brings more",
+        speaks_when: "the chain is 5 % faster or more without it, and no other change brings more; \
+                      or behind all changes, or beside such as bring little, it is what limits it",
         source: "the options of pv -L, mbuffer -r and -R, takeup pipe --rate-limit",
     }
     BLOCKS {
@@ -69,14 +70,16 @@ base::rules! {
     }
     DRIVE {
         id: "diagnose.drive",
-        looks_at: "the highest rate of the tape drive",
-        speaks_when: "no change brings 5 %, and the chain would be faster with another target",
+        looks_at: "the highest rate of the tape drive, and what it takes to start and to end",
+        speaks_when: "no change brings more than a third of what the chain would gain with another \
+                      target, or behind all changes",
         source: "the drive's generation, or how a virtual drive is set",
     }
     TARGET {
         id: "diagnose.target",
         looks_at: "the rate of the target, where it was tried with --write-test",
-        speaks_when: "no change brings 5 %, and the chain would be faster with another target",
+        speaks_when: "no change brings more than a third of what the chain would gain with another \
+                      target, or behind all changes",
         source: "a trial on this machine",
     }
     SAME_DISK {
@@ -88,7 +91,8 @@ base::rules! {
     PROGRAM {
         id: "diagnose.program",
         looks_at: "what each program costs by itself",
-        speaks_when: "no change brings 5 %, and the chain would be faster without that program",
+        speaks_when: "no change brings more than a third of what the chain would gain without that \
+                      program, or behind all changes",
         source: "the model of programs and pipes",
     }
     ALIKE {
@@ -112,7 +116,8 @@ base::rules! {
     STOPS {
         id: "diagnose.stops",
         looks_at: "stops of the tape in the forecast",
-        speaks_when: "the drive gets less than its lowest speed",
+        speaks_when: "the drive gets less than its lowest speed, and would stop once or more in \
+                      this run",
         source: "the model of the drive",
     }
     OTHERS {

@@ -1,5 +1,7 @@
 //! The findings: what limits, what to type, what it brings, and what comes then.
 
+mod target;
+
 use base::finding::{Certainty, Finding, Rule, Unit};
 use base::format::{binary_size, counted, duration, percent, rate};
 use base::rounding::Rounding;
@@ -28,15 +30,19 @@ const MORE: f64 = 1.1;
 const FASTER: f64 = 1.1;
 /// Output that is larger by less is about as large.
 const MORE_OUTPUT: f64 = 0.01;
-/// From this share of a run on what a drive takes beside the data is told.
-const BESIDE: f64 = 0.3;
 /// Stops of the tape that are told.
 const STOPS_PER_HOUR: f64 = 2.0;
 
 impl Ranking {
     /// What was found, the limit first.
     pub fn findings(&self, chain: &Chain, found: Option<&Found>) -> Vec<Finding> {
-        let first = self.first.map(|first| limit(chain, first, "", &self.now));
+        let first = self.first.filter(|_| is_known(chain)).map(|first| {
+            let found = limit(chain, first, "", &self.now);
+            match first.station {
+                Station::LargeFiles => found.because("no change of this line is known to help it"),
+                _ => found,
+            }
+        });
         let place = |at: usize| match (at, &first) {
             (0, None) => Place::First,
             (0, Some(_)) => Place::Beside,
@@ -59,7 +65,9 @@ impl Ranking {
         }
         findings.extend(same_disk(chain));
         findings.extend(unknown(chain));
-        if self.now.stops_per_hour >= STOPS_PER_HOUR {
+        let hours = chain.source.bytes() as f64 / self.now.bytes.typical.max(1.0) / 3600.0;
+        let is_seen = !chain.source.is_whole || self.now.stops_per_hour * hours >= 1.0;
+        if self.now.stops_per_hour >= STOPS_PER_HOUR && is_seen {
             findings.push(self.stops());
         }
         findings.extend(found.into_iter().flat_map(about_trials));
@@ -105,6 +113,13 @@ impl Ranking {
     }
 }
 
+/// Whether all of a chain was tried or told.
+fn is_known(chain: &Chain) -> bool {
+    let source = &chain.source;
+    let is_tried = source.stream.is_some() || source.small.is_some();
+    is_tried && !chain.links.iter().any(|link| matches!(link.work, Work::Unknown(_)))
+}
+
 /// What limits a chain, which reaches this rate.
 fn limit(chain: &Chain, Limit { station, .. }: Limit, then: &str, reached: &Rates) -> Finding {
     let own = stations(chain).into_iter().find(|it| it.station == station);
@@ -125,7 +140,7 @@ fn limit(chain: &Chain, Limit { station, .. }: Limit, then: &str, reached: &Rate
         }),
         Station::SmallFiles => small_files(chain, then),
         Station::Program(at) => program(chain, at, then, &own),
-        Station::Target => target(chain, then, &own, reached),
+        Station::Target => target::limit(chain, then, &own, reached),
     };
     if matches!(station, Station::LargeFiles | Station::SmallFiles) {
         finding.caveat = parts_of_reading(chain);
@@ -434,53 +449,6 @@ fn program(chain: &Chain, at: usize, then: &str, own: &Amount) -> Finding {
         Work::Passes | Work::Unknown(_) => {
             let what = format!("{then}{shown} is the limit");
             Finding::new(&rules::PROGRAM, Certainty::Inferred, what)
-        }
-    }
-}
-
-fn target(chain: &Chain, then: &str, own: &Amount, reached: &Rates) -> Finding {
-    match &chain.target {
-        Target::Tape(tape) => {
-            let native = tape.parameters.highest_bytes_per_second() as f64 * tape.speed_up;
-            let seconds = chain.source.bytes() as f64 / reached.bytes.typical.max(1.0);
-            let of_data = (seconds - reached.beside_seconds).max(1e-9);
-            let is_beside = reached.beside_seconds > BESIDE * seconds;
-            if own.typical * of_data > 2.0 * chain.source.bytes() as f64 && !is_beside {
-                let what = format!("{then}the drive {} stops and starts again", tape.shown);
-                let low = tape.parameters.lowest_bytes_per_second() as f64 * tape.speed_up;
-                let why = format!("it gets less than its lowest speed, {}", rate(low));
-                return Finding::new(&rules::DRIVE, Certainty::Inferred, what).because(why);
-            }
-            if is_beside {
-                let what = format!("{then}what {} takes beside its data is the limit", tape.shown);
-                let [beside, whole] = [reached.beside_seconds, seconds].map(duration);
-                let why = format!(
-                    "it starts, and empties its buffer at the end: {beside} of {whole}; of a \
-                     longer run that is a smaller part"
-                );
-                return Finding::new(&rules::DRIVE, Certainty::Inferred, what).because(why);
-            }
-            let what =
-                format!("{then}the drive {} is the limit: {}", tape.shown, rate(own.typical));
-            let why = if chain.compresses() {
-                format!("its highest speed is {}, and the data come compressed", rate(native))
-            } else if tape.ratio > 1.01 {
-                let ratio = Rounding::digits(2).number(tape.ratio);
-                format!("its highest speed is {}, and it makes {ratio} bytes one", rate(native))
-            } else {
-                format!("its highest speed is {}", rate(native))
-            };
-            // Whether a real drive compresses was not asked.
-            let certainty = match (tape.is_virtual, tape.ratio > 1.01) {
-                (true, _) => Certainty::Told,
-                (false, true) => Certainty::Assumed,
-                (false, false) => Certainty::Inferred,
-            };
-            Finding::new(&rules::DRIVE, certainty, what).because(why)
-        }
-        target => {
-            let what = format!("{then}{} is the limit: it takes {}", target.shown(), range(own));
-            Finding::new(&rules::TARGET, own.certainty, what)
         }
     }
 }

@@ -179,6 +179,7 @@ pub fn diagnose(request: &DiagnoseRequest, cancel: &Cancel) -> Result<Diagnosed,
     let trial = trying::Trial {
         sources: &sources,
         line: line.as_deref().filter(|_| matches!(request.subject, DiagnoseSubject::Line(_))),
+        chain: &chain,
         budget,
     };
     let tried = if request.tries { Some(trial.first(&ranking, &found, cancel)?) } else { None };
@@ -268,13 +269,13 @@ fn ends(subject: &DiagnoseSubject, typed: Option<&Typed>) -> (Vec<PathBuf>, Type
     }
 }
 
-/// Whether the kernel's read-ahead decides how files of this path are read.
-/// How the first program of a line reads, or `takeup backup`.
+/// How the first program of a line reads, whatever it does then, or `takeup backup`.
 fn reads_as(typed: Option<&Typed>) -> ReadsAs {
-    let first = typed.and_then(|it| it.programs.iter().find(|it| it.role == Role::Reads));
+    let first = typed.and_then(|it| it.programs.first());
     first.map_or(ReadsAs::of("takeup", 1 << 20), |it| ReadsAs::of(&it.name, it.read_bytes))
 }
 
+/// Whether the kernel's read-ahead decides how files of this path are read.
 fn settable(path: &Path) -> bool {
     !crate::tune::read_ahead::has_own_reader(path)
         && storage::layers::Storage::of(path).is_ok_and(|storage| storage.read_ahead.is_some())
@@ -296,6 +297,7 @@ fn chain(
         large_bytes: tree.large_bytes,
         small_bytes: tree.small_bytes,
         small_files: tree.small_files,
+        is_whole: tree.is_whole,
         stream: found.stream.clone(),
         small: found.small,
         reading: if is_takeup { Reading::ManyAtOnce } else { Reading::OneByOne },

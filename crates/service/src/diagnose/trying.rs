@@ -32,9 +32,9 @@ const LINE_ROUNDS: usize = 2;
 const LINE: Duration = Duration::from_secs(4);
 /// A shorter run shows how programs start.
 const RUN_SECONDS_MIN: f64 = 0.5;
-/// Small files have to be faster than the line by this much: their names stay in memory, and no
-/// second run reads them from the disk.
-const SMALL_FILES_FASTER: f64 = 1.5;
+/// Small files have to be faster than the line by this much, before and after the change: their
+/// names stay in memory, and no second run reads them from the disk.
+const SMALL_FILES_FASTER: f64 = 2.0;
 
 /// Variables that give options to programs of a line.
 const OPTIONS: [&str; 9] = [
@@ -55,6 +55,8 @@ pub(super) struct Trial<'a> {
     pub(super) sources: &'a [PathBuf],
     /// The line, where it may run beside what runs now.
     pub(super) line: Option<&'a str>,
+    /// The chain as it is.
+    pub(super) chain: &'a Chain,
     /// Most time of all runs.
     pub(super) budget: Duration,
 }
@@ -97,13 +99,19 @@ impl Trial<'_> {
     /// `takeup backup` of a proposed line, by this program, into a pipe in the place of its target.
     fn to_pipe(&self, line: &str) -> Option<String> {
         let own = std::env::current_exe().ok()?;
+        self.to_pipe_by(own.to_str()?, line)
+    }
+
+    fn to_pipe_by(&self, program: &str, line: &str) -> Option<String> {
         let sources = self.sources.iter().map(|path| quoted(&path.to_string_lossy()));
         let sources: Vec<String> = sources.collect();
-        let compressed = line.split_whitespace().find(|word| word.starts_with("--compress="));
-        let words = [quoted(own.to_str()?), "backup".to_owned(), sources.join(" ")];
-        let words = words.into_iter().chain(["--to -".to_owned()]);
-        let words: Vec<String> = words.chain(compressed.map(str::to_owned)).collect();
-        Some(format!("{} | cat > /dev/null", words.join(" ")))
+        let sources = sources.join(" ");
+        // The option is the last word of such a line; a path behind it would be another's text.
+        let is_name =
+            |it: &&str| it.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == ':');
+        let compressed = line.rsplit_once(" --compress=").map(|it| it.1).filter(is_name);
+        let option = compressed.map_or(String::new(), |it| format!(" --compress={it}"));
+        Some(format!("{} backup {sources} --to -{option} | cat > /dev/null", quoted(program)))
     }
 
     /// Runs the line and the changed one, in turn, with their output thrown away.
@@ -129,7 +137,11 @@ impl Trial<'_> {
         };
         let chain = Chain { target: Target::Nowhere, ..step.changed.chain.clone() };
         let predicted = rates(&chain).map_err(|error| Failure::new(&error, None))?.bytes;
-        if small_files_rate(&chain) < SMALL_FILES_FASTER * predicted.typical {
+        let before = rates(&Chain { target: Target::Nowhere, ..self.chain.clone() });
+        let before = before.map_err(|error| Failure::new(&error, None))?.bytes;
+        let is_of_names =
+            |chain: &Chain, rate: f64| small_files_rate(chain) < SMALL_FILES_FASTER * rate;
+        if is_of_names(&chain, predicted.typical) || is_of_names(self.chain, before.typical) {
             return Ok(TriedStep::not(
                 "its small files lie in memory behind the first run; compare two nights",
             ));
@@ -139,8 +151,9 @@ impl Trial<'_> {
         }
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for _ in 0..LINE_ROUNDS {
-            for (line, rates) in [(&line, &mut before), (&changed, &mut after)] {
-                match self.run(line, &chain, cancel) {
+            let turns = [(&line, self.chain, &mut before), (&changed, &chain, &mut after)];
+            for (line, chain, rates) in turns {
+                match self.run(line, chain, cancel) {
                     Ok(rate) => rates.push(rate),
                     Err(why) => return Ok(TriedStep::not(&why)),
                 }
@@ -301,5 +314,42 @@ fn remember(step: &Step, tried: &TriedStep) {
     let options = std::fs::OpenOptions::new().create(true).append(true).open(&path);
     if let Ok(mut file) = options {
         let _ = writeln!(file, "{line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use diagnosis::chain::{Reading, Source};
+
+    use super::*;
+
+    #[test]
+    fn a_backup_is_tried_into_a_pipe_with_its_sources_and_its_compression() {
+        let source = Source {
+            shown: String::new(),
+            large_bytes: 1,
+            small_bytes: 0,
+            small_files: 0,
+            stream: None,
+            small: None,
+            reading: Reading::OneByOne,
+            is_whole: true,
+        };
+        let chain = Chain { source, links: Vec::new(), target: Target::Nowhere, processors: 1.0 };
+        let of = |path: &str, line: &str| {
+            let sources = [PathBuf::from(path)];
+            let budget = Duration::from_secs(1);
+            let trial = Trial { sources: &sources, line: None, chain: &chain, budget };
+            trial.to_pipe_by("/opt/take up", line).unwrap()
+        };
+        assert_eq!(
+            of("/srv/a b", "takeup backup '/srv/a b' --to /dev/nst0 --compress=gzip:6"),
+            "'/opt/take up' backup '/srv/a b' --to - --compress=gzip:6 | cat > /dev/null"
+        );
+        // A part of a name is no option.
+        assert_eq!(
+            of("/srv/a --compress=x", "takeup backup '/srv/a --compress=x' --to /dev/nst0"),
+            "'/opt/take up' backup '/srv/a --compress=x' --to - | cat > /dev/null"
+        );
     }
 }
