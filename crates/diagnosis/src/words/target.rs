@@ -20,8 +20,13 @@ pub(super) fn limit(chain: &Chain, then: &str, own: &Amount, reached: &Rates) ->
             let native = tape.parameters.highest_bytes_per_second() as f64 * tape.speed_up;
             let seconds = chain.source.bytes() as f64 / reached.bytes.typical.max(1.0);
             let of_data = (seconds - reached.beside_seconds).max(1e-9);
-            let is_beside = reached.beside_seconds > BESIDE * seconds;
-            if own.typical * of_data > 2.0 * chain.source.bytes() as f64 && !is_beside {
+            // A chain that the drive holds back by half, without a stop in this run, is held back
+            // by what comes once.
+            let is_fast = own.typical * of_data > 2.0 * chain.source.bytes() as f64;
+            let stops = reached.stops_per_hour * seconds / 3600.0;
+            let is_once = is_fast && chain.source.is_whole && stops < 1.0;
+            let is_beside = reached.beside_seconds > BESIDE * seconds || is_once;
+            if is_fast && !is_beside {
                 let what = format!("{then}the drive {} stops and starts again", tape.shown);
                 let low = tape.parameters.lowest_bytes_per_second() as f64 * tape.speed_up;
                 let why = format!("it gets less than its lowest speed, {}", rate(low));

@@ -259,3 +259,21 @@ impl PlanSourceRequest {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `--size 20` was planned as 20 bytes.
+    #[test]
+    fn a_size_whose_unit_was_forgotten_is_refused() {
+        let of = |bytes: u64| {
+            let source =
+                PlanSourceRequest { size_bytes: Some(bytes), ..PlanSourceRequest::default() };
+            PlanRequest { source, ..PlanRequest::default() }.check()
+        };
+        let refused = of(20).unwrap_err().to_text();
+        assert!(refused.contains("the size is 20 bytes") && refused.contains("20TB"), "{refused}");
+        assert!(of(20_000_000_000_000).is_ok());
+    }
+}
