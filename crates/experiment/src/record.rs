@@ -229,6 +229,9 @@ pub struct RunRecord {
     /// The pipes between them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pipes: Vec<PipeUse>,
+    /// The hosts of a run on many, by rank.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostPart>,
     /// Kernel, device, firmware, settings, versions.
     pub environment: BTreeMap<String, String>,
     /// Notes for the judgement.
@@ -261,6 +264,28 @@ impl RunRecord {
             Value::Time => (self.error.is_none() && self.seconds > 0.0).then(|| 1.0 / self.seconds),
         }
     }
+}
+
+/// What one host did of a run on many.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HostPart {
+    /// Its name.
+    pub host: String,
+    /// Number of the rank, from 0.
+    pub rank: u64,
+    /// Seconds from the first start of all to its own.
+    pub started_after_seconds: f64,
+    /// Seconds of its measured part.
+    pub seconds: f64,
+    /// Bytes that it moved.
+    pub bytes: u64,
+    /// Its rate while all were active; `None` where times are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_bytes_per_second: Option<f64>,
+    /// Times of its engine, of a load that has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageReport>,
 }
 
 /// Why a cell cannot be run.

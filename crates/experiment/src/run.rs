@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub mod gate;
 mod limit;
 pub mod neighbours;
 

@@ -34,6 +34,7 @@ use experiment::environment;
 use experiment::observed::{About, Measures};
 use experiment::plan::{Plan, Stop};
 use experiment::record::{Cell, RunRecord};
+use experiment::run::gate::{CommonStart, StartsTogether};
 use experiment::run::neighbours::{MachineCounters, Neighbours};
 use experiment::run::{Executor, Unfinished};
 use fio::FioRun;
@@ -64,6 +65,7 @@ pub struct DiskExecutor {
     restart: BTreeMap<String, String>,
     /// What is known of the last run, where it did not end.
     unfinished: Option<Unfinished>,
+    start: CommonStart,
 }
 
 /// fio takes a part of a second to start and to end, in which nothing moves. What is known of a run
@@ -94,6 +96,7 @@ impl DiskExecutor {
             restart: queue::restart(plan, &device),
             device,
             unfinished: None,
+            start: CommonStart::default(),
         })
     }
 
@@ -225,6 +228,7 @@ impl Executor for DiskExecutor {
         // The user's own job runs as it is.
         let pages = load.map_or(Pages::Small, |load| load.pages);
         let ramp = self.work.job().map_or(Ramp::None, UserJob::ramp);
+        self.start.wait(cancel)?;
         let mut watch = RampWatch::new(&self.device, ramp);
         let begun = Instant::now();
         let text = self.work.text();
@@ -268,6 +272,12 @@ impl Executor for DiskExecutor {
         self.work.remove_made()?;
         self.targets.remove_made()?;
         put_back
+    }
+}
+
+impl StartsTogether for DiskExecutor {
+    fn start_together(&mut self, start: CommonStart) {
+        self.start = start;
     }
 }
 

@@ -29,6 +29,7 @@ use experiment::observed::{Measures, put_direction};
 use experiment::plan::commands::{Commands, Failing};
 use experiment::plan::{Plan, Stop};
 use experiment::record::{Cell, RunRecord, Value};
+use experiment::run::gate::{CommonStart, StartsTogether};
 use experiment::run::{Executor, Unfinished};
 use group::{CommandEnd, GroupedCommand, run};
 use shell::Shell;
@@ -49,6 +50,7 @@ pub struct ProgramsExecutor {
     watched: Vec<Watched>,
     output: CommandOutput,
     unfinished: Option<Unfinished>,
+    start: CommonStart,
 }
 
 impl ProgramsExecutor {
@@ -77,6 +79,7 @@ impl ProgramsExecutor {
             watched: watched?,
             output,
             unfinished: None,
+            start: CommonStart::default(),
         })
     }
 
@@ -174,6 +177,7 @@ impl Executor for ProgramsExecutor {
         self.unfinished = None;
         let lines = self.commands.lines(cell)?;
         self.around("before the run,", &lines.before, cancel)?;
+        self.start.wait(cancel)?;
         let before: Vec<Counted> = self.watched.iter().map(Watched::count).collect();
         let arguments = self.shell.arguments(&lines.line);
         let job = GroupedCommand { arguments: &arguments, output: self.output };
@@ -214,6 +218,12 @@ impl Executor for ProgramsExecutor {
             );
         }
         told
+    }
+}
+
+impl StartsTogether for ProgramsExecutor {
+    fn start_together(&mut self, start: CommonStart) {
+        self.start = start;
     }
 }
 

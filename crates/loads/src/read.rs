@@ -32,6 +32,7 @@ use experiment::environment;
 use experiment::observed::{About, Before};
 use experiment::plan::Plan;
 use experiment::record::{Cell, Factor, Level, RunRecord};
+use experiment::run::gate::{CommonStart, StartsTogether};
 use experiment::run::neighbours::{MachineCounters, Neighbours};
 use experiment::run::{Executor, Unfinished};
 use pages::PagesInForce;
@@ -91,6 +92,7 @@ pub struct ReadExecutor {
     random_reads: u64,
     /// The measured part of the last run, where it did not end.
     unfinished: Option<Unfinished>,
+    start: CommonStart,
 }
 
 impl ReadExecutor {
@@ -117,6 +119,7 @@ impl ReadExecutor {
             length_bytes: plan.length_bytes,
             random_reads: plan.random_reads,
             unfinished: None,
+            start: CommonStart::default(),
         })
     }
 
@@ -188,6 +191,7 @@ impl Executor for ReadExecutor {
         }
         let mut environment = environment::of(&subject.path, &subject.device);
         environment.extend(subject.restart.clone());
+        self.start.wait(cancel)?;
         let before = Before::look(&subject.device);
         let begun = Instant::now();
         let measured = engine::read(&reading, &files, length_bytes, Watching::InFull, cancel);
@@ -214,6 +218,12 @@ impl Executor for ReadExecutor {
             notes,
             ..RunRecord::default()
         })
+    }
+}
+
+impl StartsTogether for ReadExecutor {
+    fn start_together(&mut self, start: CommonStart) {
+        self.start = start;
     }
 }
 

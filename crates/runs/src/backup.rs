@@ -212,6 +212,7 @@ impl Prepared {
             file_systems: options.file_systems,
             look: if options.set.is_some() { tree::Look::Status } else { tree::Look::Names },
             changed: options.set.as_ref().and_then(SetOptions::followed),
+            parts: options.parts.clone().into(),
             look_ahead: in_hand.look_ahead,
             stop: Arc::clone(&stop_scan),
         };

@@ -411,6 +411,7 @@ pub(crate) fn options(
     let is_tape = to.is_tape();
     let mut options = BackupOptions {
         sources: request.sources.clone(),
+        parts: Vec::new(),
         target: to,
         existing: target.existing(),
         shrinking: if request.force { Shrinking::Allow } else { Shrinking::Refuse },

@@ -47,6 +47,18 @@ impl Histogram {
         self.total = self.total.saturating_add(other.total);
     }
 
+    /// The counts of all buckets, which are the same for every histogram: those of several hosts
+    /// are added position by position.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// The histogram with these counts; `None` unless there is one for each bucket.
+    pub fn of_counts(counts: Vec<u64>) -> Option<Histogram> {
+        let total = counts.iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
+        (counts.len() == BUCKETS).then_some(Histogram { counts, total })
+    }
+
     /// How many were counted.
     pub fn count(&self) -> u64 {
         self.total

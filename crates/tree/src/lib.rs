@@ -32,6 +32,7 @@
 //! # Map
 //!
 //! - `source`: an argument as typed.
+//! - `source_part`: a part of it, where several walks share a tree.
 //! - `scan`: the sorted walk of a backup.
 //! - `file_systems`: which file systems a walk enters.
 //! - `scan_problem`: directories that the walk could not read.
@@ -98,6 +99,7 @@ mod restore_file;
 mod scan;
 mod scan_problem;
 mod source;
+mod source_part;
 mod sparse;
 mod status;
 mod synchronise;
@@ -134,6 +136,7 @@ pub use scan::{
 };
 pub use scan_problem::{ScanProblem, ScanProblemKind};
 pub use source::{Stripped, archive_path, identity_of_path};
+pub use source_part::SourcePart;
 pub use sparse::{EXTENTS_MAX, SparseMap, sparse_map};
 pub use status::Status;
 pub use worker::{Created, PARENTS_MAX, Worker};

@@ -9,6 +9,7 @@
 
 mod alone;
 mod filter;
+mod rules;
 mod selective;
 
 use std::ffi::CStr;
@@ -16,7 +17,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use archive::member::Timestamp;
 use base::interruptible::{openat, openat_ahead};
@@ -24,16 +25,16 @@ use machine::counters::processor;
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use crate::changed_paths::ChangedPaths;
 use crate::directory::Directory;
 use crate::entry_kind::{EntryKind, kind_of};
-use crate::exclude::Excludes;
 use crate::file_systems::FileSystems;
 use crate::identity::Identity;
 use crate::item::Extent;
 use crate::scan_problem::ScanProblem;
 use crate::status::{Status, now};
 use filter::Filter;
+pub use rules::Look;
+pub(crate) use rules::{ListRules, NamesBudget};
 
 /// The names of a directory in archive order, without the descriptor.
 #[derive(Debug)]
@@ -353,39 +354,6 @@ enum LookOrder {
     Inodes,
 }
 
-/// Rules that hold for all listings of a scan.
-#[derive(Debug)]
-pub(crate) struct ListRules {
-    pub(crate) excludes: Excludes,
-    pub(crate) file_systems: FileSystems,
-    pub(crate) look: Look,
-    pub(crate) changed: Option<Arc<ChangedPaths>>,
-    pub(crate) stop: Arc<AtomicBool>,
-}
-
-/// What a scan finds out of each object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Look {
-    /// Its name and kind; names in the order of their bytes.
-    #[default]
-    Names,
-    /// Its state, too; of a directory first what is no directory.
-    Status,
-}
-
-/// Bytes of names in the look-ahead, and their limit.
-#[derive(Debug)]
-pub(crate) struct NamesBudget {
-    pub(crate) held_bytes: AtomicUsize,
-    pub(crate) bytes_max: usize,
-}
-
-impl NamesBudget {
-    pub(crate) fn is_spent(&self) -> bool {
-        self.held_bytes.load(Ordering::Relaxed) >= self.bytes_max
-    }
-}
-
 /// Bytes per getdents(2); larger buffers bring nothing on ext4 and XFS.
 pub(crate) const GETDENTS_BYTES: usize = 64 << 10;
 /// Offsets into the arena have 32 bits.
@@ -528,6 +496,9 @@ impl Names {
             if kind == EntryKind::Unknown {
                 kind = statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW)
                     .map_or(EntryKind::Unknown, |stat| kind_of(&stat));
+            }
+            if !filter.has(name.to_bytes(), kind) {
+                continue;
             }
             if filter.excludes(name.to_bytes(), kind) {
                 if rules.look == Look::Status {

@@ -47,6 +47,7 @@ use crate::listing::{ListRules, Listed, ListingJob, Look, Names, NamesBudget};
 use crate::look_ahead::{Claim, LookAhead, Ticket};
 use crate::scan_problem::{ScanProblem, ScanProblemKind};
 use crate::source::{Source, Stripped};
+use crate::source_part::SourcePart;
 use crate::status::Status;
 use selective::{LastFolder, passed};
 
@@ -89,6 +90,8 @@ pub struct ScanOptions {
     /// What has changed, of a walk that looks at the state of everything: only the folders that
     /// hold some of it are read, and those that [`Scan::list_last`] asks for. `None`: all are.
     pub changed: Option<Arc<ChangedPaths>>,
+    /// Which part of each source, by its place; sources behind the end are walked as a whole.
+    pub parts: Arc<[SourcePart]>,
     pub look_ahead: LookAheadLimits,
     /// Set it from any thread to end the scan within one read of a directory.
     pub stop: Arc<AtomicBool>,
@@ -191,6 +194,7 @@ impl Scan {
             file_systems: options.file_systems,
             look: options.look,
             changed: options.changed,
+            parts: options.parts,
             stop: options.stop,
         });
         let (for_threads, its_budget) = (Arc::clone(&rules), Arc::clone(&budget));
@@ -261,7 +265,9 @@ impl Scan {
                 return Progress::More;
             }
             self.entering = entry.kind() == EntryKind::Directory;
-            if !self.entering || self.rules.look == Look::Names {
+            let is_whole = !level.names.is_source_holder()
+                || self.rules.part_of(level.names.source).has_itself();
+            if is_whole && (!self.entering || self.rules.look == Look::Names) {
                 items.push(Item::Entry(entry));
             }
         }

@@ -12,7 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["loads"],
     &["watch"],
     &["capture", "pipeline"],
-    &["diagnosis", "given"],
+    &["diagnosis", "given", "many"],
     &["service"],
     &["arguments", "report"],
     &["screen"],

@@ -9,6 +9,7 @@ use storage::StorageError;
 
 use super::job::JobError;
 use experiment::record::CellError;
+use experiment::run::gate::GateError;
 
 /// Why an experiment with fio cannot begin, or a run not be done.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +91,9 @@ pub enum DiskError {
     /// fio failed.
     #[error("fio: {said}")]
     Failed { said: String },
+    /// It was to begin together with other hosts, and did not.
+    #[error(transparent)]
+    Gate(#[from] GateError),
     /// The run is being stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),

@@ -7,6 +7,7 @@ use flow::cancel::Stopped;
 use storage::StorageError;
 
 use experiment::plan::PlanError;
+use experiment::run::gate::GateError;
 
 /// Why an experiment with commands cannot begin, or a run not be done.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +66,9 @@ pub enum ProgramsError {
         /// The end of what it wrote to standard error.
         said: String,
     },
+    /// It was to begin together with other hosts, and did not.
+    #[error(transparent)]
+    Gate(#[from] GateError),
     /// The run is being stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),

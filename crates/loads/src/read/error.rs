@@ -7,6 +7,7 @@ use flow::cancel::Stopped;
 use storage::StorageError;
 
 use experiment::record::CellError;
+use experiment::run::gate::GateError;
 
 /// Why an experiment of reading cannot begin, or a run not be done.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +77,9 @@ pub enum ReadBenchError {
         /// Where it ends.
         offset_bytes: u64,
     },
+    /// It was to begin together with other hosts, and did not.
+    #[error(transparent)]
+    Gate(#[from] GateError),
     /// The run is being stopped.
     #[error(transparent)]
     Stopped(#[from] Stopped),

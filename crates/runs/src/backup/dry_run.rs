@@ -96,6 +96,7 @@ pub fn dry_run(
         excludes: tree::Excludes::new(&options.excludes)?,
         file_systems: options.file_systems,
         look: tree::Look::Status,
+        parts: options.parts.clone().into(),
         changed: set.followed(),
         look_ahead: InHand::for_run(options.read_threads, ReadOrder::Name, monitor).look_ahead,
         stop: Arc::new(AtomicBool::new(false)),

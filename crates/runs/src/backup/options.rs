@@ -13,13 +13,15 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use tree::{Attributes, FileSystems};
+use tree::{Attributes, FileSystems, SourcePart};
 
 /// What to back up, where to, and how.
 #[derive(Clone, Debug)]
 pub struct BackupOptions {
     /// Files and directories.
     pub sources: Vec<PathBuf>,
+    /// Which part of each source, by its place; sources behind the end are stored as a whole.
+    pub parts: Vec<SourcePart>,
     /// Where the archive goes.
     pub target: Destination,
     /// What to do with an existing target, or with the data on the first medium.
@@ -120,6 +122,7 @@ impl Default for BackupOptions {
     fn default() -> BackupOptions {
         BackupOptions {
             sources: Vec::new(),
+            parts: Vec::new(),
             target: "-".into(),
             existing: Existing::Keep,
             shrinking: Shrinking::Refuse,

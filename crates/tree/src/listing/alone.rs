@@ -38,6 +38,7 @@ impl Names {
             file_systems: FileSystems::All,
             look: Look::Names,
             changed: None,
+            parts: Arc::default(),
             stop: Arc::default(),
         };
         let budget = NamesBudget { held_bytes: AtomicUsize::new(0), bytes_max };

@@ -3,10 +3,12 @@
 use super::{ListRules, Names, SourceStart};
 use crate::entry_kind::EntryKind;
 use crate::exclude::{Candidacy, Excludes};
+use crate::source_part::SourcePart;
 
 /// Matches the names of one directory; paths are built only if a glob needs them.
 pub(super) struct Filter<'a> {
     excludes: &'a Excludes,
+    part: &'a SourcePart,
     /// `/`, the archive path of the directory and a slash, when needed.
     path: Vec<u8>,
     /// Where the path from the source starts in `path`.
@@ -16,9 +18,9 @@ pub(super) struct Filter<'a> {
 
 impl<'a> Filter<'a> {
     pub(super) fn new(rules: &'a ListRules, names: &Names) -> Filter<'a> {
-        let excludes = &rules.excludes;
+        let (excludes, part) = (&rules.excludes, rules.part_of(names.source));
         let mut filter =
-            Filter { excludes, path: Vec::new(), relative_from: 1, start: names.start };
+            Filter { excludes, part, path: Vec::new(), relative_from: 1, start: names.start };
         if excludes.needs_paths() {
             filter.path.push(b'/');
             names.append_path(&mut filter.path);
@@ -28,6 +30,11 @@ impl<'a> Filter<'a> {
             filter.relative_from = 1 + names.source_path_bytes;
         }
         filter
+    }
+
+    /// Whether a name belongs to the part of the source that is walked.
+    pub(super) fn has(&self, name: &[u8], kind: EntryKind) -> bool {
+        self.part.has(name, kind)
     }
 
     pub(super) fn excludes(&mut self, name: &[u8], kind: EntryKind) -> bool {
