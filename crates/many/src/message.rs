@@ -36,6 +36,8 @@ pub enum Message {
     Start { at_ns: i64 },
     /// From rank 0: the run does not begin.
     Abandon { why: String },
+    /// From rank 0, whose own part is over: what did you measure?
+    Report,
     /// To rank 0: what was measured, without latencies, which are summed.
     Done(Box<Done>),
     /// To rank 0: the run failed.

@@ -111,6 +111,7 @@ pub fn serve<E: StartsTogether>(
     });
     executor.start_together(CommonStart::through(gate.clone()));
     let mut latency = Histogram::default();
+    let mut measured: Option<Message> = None;
     let mut stopped: Option<Instant> = None;
     loop {
         let Some((from, message)) = look(&**by)? else {
@@ -141,7 +142,17 @@ pub fn serve<E: StartsTogether>(
                     }
                     (Err(error), _) => Message::Failed { run, why: in_words(&error) },
                 };
-                send(from, &answer, &**by)?;
+                // Who has begun answers when rank 0 is done itself: it may measure still.
+                if gate.passed_ns.get().is_some() {
+                    measured = Some(answer);
+                } else {
+                    send(from, &answer, &**by)?;
+                }
+            }
+            Message::Report => {
+                if let Some(answer) = measured.take() {
+                    send(from, &answer, &**by)?;
+                }
             }
             Message::Abandon { .. } => {}
             Message::Sum => {
@@ -407,6 +418,9 @@ impl<E: StartsTogether> Together<E> {
             self.under.borrow().ranks.iter().copied().filter(|rank| *rank != 0).collect();
         let run = self.under.borrow().run;
         let most = Duration::from_secs_f64((self.seconds_max + LATE_SECONDS).min(1e9));
+        for rank in &waited_for {
+            send(*rank, &Message::Report, &*self.ranks.by)?;
+        }
         let (mut done, mut failed) = (Vec::new(), None);
         while !waited_for.is_empty() {
             let (from, message) = receive(&*self.ranks.by, most, cancel)?;

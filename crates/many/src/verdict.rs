@@ -2,14 +2,17 @@
 //!
 //! Two questions, which both need more than one look at the rates of one run:
 //! - *Slow*: a host that gets less than the others while all run, and that is also slower alone. If
-//!   it is as fast alone, it gets less of what is shared.
+//!   it is as fast alone, it gets less of what is shared. A host that is slower alone by twice that
+//!   is slow, too, whatever it gets together.
 //! - *Shared*: hosts that get less together than each gets alone.
 //!
 //! Each host's rates are compared with the median of the others in the same run, so that what slows
 //! all of them in one run does not count. A difference counts if its interval lies beyond
-//! [`RELEVANT`]; the level is divided by the number of hosts, since each of them is asked.
+//! [`RELEVANT`]. Of several combinations the fastest one is looked at. The level is divided by the number of hosts, since each of them is asked.
 
-use experiment::record::RunRecord;
+use std::collections::BTreeMap;
+
+use experiment::record::{Cell, RunRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::interval::{Interval, of_geometric_mean};
@@ -63,7 +66,7 @@ pub struct ShareInterval {
 
 /// The verdict on the runs of an experiment; `all` is the number of ranks.
 pub fn verdict(runs: &[RunRecord], all: usize) -> HostsVerdict {
-    let good: Vec<&RunRecord> = runs.iter().filter(|run| run.error.is_none()).collect();
+    let good = of_the_fastest(runs, all);
     let together: Vec<Vec<f64>> =
         good.iter().filter(|run| run.hosts.len() == all).filter_map(|run| rates(run)).collect();
     let mut found = HostsVerdict::default();
@@ -103,6 +106,22 @@ pub fn verdict(runs: &[RunRecord], all: usize) -> HostsVerdict {
     found
 }
 
+/// The runs of the combination with the highest rate of all hosts, with whatever number of hosts.
+fn of_the_fastest(runs: &[RunRecord], all: usize) -> Vec<&RunRecord> {
+    let mut groups: BTreeMap<Cell, Vec<&RunRecord>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.error.is_none()) {
+        let mut cell = run.cell.clone();
+        cell.remove(crate::together::HOSTS);
+        groups.entry(cell).or_default().push(run);
+    }
+    let speed = |group: &Vec<&RunRecord>| {
+        let all = group.iter().filter(|run| run.hosts.len() == all);
+        median(&all.filter_map(|run| run.speed()).collect::<Vec<f64>>()).unwrap_or(0.0)
+    };
+    let fastest = groups.into_values().max_by(|left, right| speed(left).total_cmp(&speed(right)));
+    fastest.unwrap_or_default()
+}
+
 /// The rates of all hosts of a run, if each is known.
 fn rates(run: &RunRecord) -> Option<Vec<f64>> {
     let one = |part: &experiment::record::HostPart| part.window_bytes_per_second;
@@ -127,6 +146,15 @@ fn conclude(found: &mut HostsVerdict) {
     let usual_alone = median(&alone);
     for host in &found.hosts {
         let is_behind = host.over_others.is_some_and(|share| share.high < 1.0 - RELEVANT);
+        // What is shared can be so scarce that a slow host gets as much as the others.
+        let is_slow_alone = match (host.alone_bytes_per_second, usual_alone) {
+            (Some(own), Some(usual)) => alone.len() > 2 && own < (1.0 - 2.0 * RELEVANT) * usual,
+            _ => false,
+        };
+        if is_slow_alone {
+            found.slow.push(host.rank);
+            continue;
+        }
         if !is_behind {
             continue;
         }
@@ -155,3 +183,6 @@ fn conclude(found: &mut HostsVerdict) {
     found.together_over_alone = ratio;
     found.is_shared = ratio.map(|ratio| ratio < 1.0 - RELEVANT);
 }
+
+#[cfg(test)]
+mod tests;

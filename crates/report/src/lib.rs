@@ -11,6 +11,7 @@
 //! - [`verify`]: the end of a verification.
 //! - [`pipe`]: the end of a pipe.
 //! - [`list`]: the members of an archive, and the sets of a volume.
+//! - [`many`]: many hosts: which is slow, what is shared, what each did.
 //! - [`mod@media`]: the tapes that hold sets.
 //! - [`mod@jobs`]: what became of jobs, and the sets of a folder.
 //! - [`catalog`]: what a catalogue has.
@@ -66,6 +67,7 @@ pub mod history;
 pub mod jobs;
 pub mod layers;
 pub mod list;
+pub mod many;
 pub mod media;
 mod next;
 pub mod page;

@@ -248,8 +248,11 @@ impl BegunExperiment {
         &self.plan.factors
     }
 
-    /// Runs the plan to its end, and judges all runs of the file.
-    fn run<E: Executor>(
+    /// Runs the plan to its end with this executor, and judges all runs of the file.
+    ///
+    /// # Errors
+    /// When it cannot begin or be recorded, no run succeeded, or a setting could not be restored.
+    pub fn run<E: Executor>(
         self,
         surroundings: &ExperimentSurroundings<'_>,
         make: impl FnOnce(&Plan, &Cancel) -> Result<E, Failure>,

@@ -11,6 +11,7 @@
 //! - [`dry_run`]: what a backup would store.
 //! - [`restore`]: an archive into a folder.
 //! - [`list`]: the members of an archive, and the sets on a volume.
+//! - [`many`]: what many hosts found or did together.
 //! - [`catalog`]: which archive has which version of which file.
 //! - [`verify`]: an archive read back, and compared with live files.
 //! - [`pipe`]: a buffer between two programs, files or devices.
@@ -79,6 +80,7 @@ pub mod jobs;
 pub mod journal;
 mod largest_file;
 pub mod list;
+pub mod many;
 pub mod media;
 pub mod model_names;
 pub mod notify;

@@ -15,7 +15,7 @@ pub struct NamedSchema {
 }
 
 /// Of what other programs do and print, and of this machine.
-fn programs() -> [NamedSchema; 11] {
+fn programs() -> [NamedSchema; 13] {
     [
         request::<crate::capture::CaptureRequest>("capture"),
         answer::<crate::capture::CaptureAnswer>(),
@@ -28,6 +28,8 @@ fn programs() -> [NamedSchema; 11] {
         answer::<crate::diagnose::host::DiagnoseHostAnswer>(),
         request::<crate::doctor::DoctorRequest>("doctor"),
         answer::<crate::doctor::DoctorAnswer>(),
+        answer::<crate::many::ManyBenchAnswer>(),
+        answer::<crate::many::ManySetAnswer>(),
     ]
 }
 

@@ -16,7 +16,7 @@ const FLOORS: &[&[&str]] = &[
     &["service"],
     &["arguments", "report"],
     &["screen"],
-    &["takeup", "peers", "fuzzing"],
+    &["takeup", "takeup-mpi", "peers", "fuzzing"],
 ];
 
 /// Crates that only tests may use.

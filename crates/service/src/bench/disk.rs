@@ -232,10 +232,16 @@ impl DiskPlan {
         begun: BegunExperiment,
         surroundings: &ExperimentSurroundings<'_>,
     ) -> Result<ExperimentDone, Failure> {
+        begun.run(surroundings, |plan, _| self.executor(plan))
+    }
+
+    /// What runs the cells of a plan, which is this one but for what all hosts have in common.
+    ///
+    /// # Errors
+    /// When fio is not there, or what is asked for may not be done.
+    pub fn executor(self, plan: &Plan) -> Result<DiskExecutor, Failure> {
         let DiskPlan { job, permission, .. } = self;
-        begun.run(surroundings, |plan, _| {
-            DiskExecutor::new(plan, job, permission, state::journal().as_deref()).map_err(failure)
-        })
+        DiskExecutor::new(plan, job, permission, state::journal().as_deref()).map_err(failure)
     }
 }
 

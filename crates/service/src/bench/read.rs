@@ -160,9 +160,15 @@ pub fn run(
     begun: BegunExperiment,
     surroundings: &ExperimentSurroundings<'_>,
 ) -> Result<ExperimentDone, Failure> {
-    begun.run(surroundings, |plan, _| {
-        ReadExecutor::new(plan, state::journal().as_deref()).map_err(failure)
-    })
+    begun.run(surroundings, |plan, _| executor(plan))
+}
+
+/// What runs the cells of a plan.
+///
+/// # Errors
+/// When a path cannot be read, or its read-ahead not be set.
+pub fn executor(plan: &Plan) -> Result<ReadExecutor, Failure> {
+    ReadExecutor::new(plan, state::journal().as_deref()).map_err(failure)
 }
 
 fn failure(error: ReadBenchError) -> Failure {

@@ -77,8 +77,16 @@ pub fn run(
     request: &BenchRunRequest,
     surroundings: &ExperimentSurroundings<'_>,
 ) -> Result<ExperimentDone, Failure> {
+    begun.run(surroundings, |plan, _| executor(plan, request))
+}
+
+/// What runs the cells of a plan.
+///
+/// # Errors
+/// When a command cannot run.
+pub fn executor(plan: &Plan, request: &BenchRunRequest) -> Result<ProgramsExecutor, Failure> {
     let output = if request.show_output { CommandOutput::Shown } else { CommandOutput::Discarded };
-    begun.run(surroundings, |plan, _| ProgramsExecutor::new(plan, output).map_err(failure))
+    ProgramsExecutor::new(plan, output).map_err(failure)
 }
 
 fn failure(error: ProgramsError) -> Failure {
