@@ -23,11 +23,16 @@ mod armed {
     }
 
     pub(crate) fn pass(stage: StageKind) {
+        step(stage.name());
+    }
+
+    /// Passes a step that is no stage.
+    pub fn step(passed: &str) {
         if !ARMED.load(Ordering::Acquire) {
             return;
         }
         let mut trap = lock(&TRAP);
-        let Some((name, passes)) = trap.as_mut().filter(|(name, _)| name == stage.name()) else {
+        let Some((name, passes)) = trap.as_mut().filter(|(name, _)| name == passed) else {
             return;
         };
         *passes = passes.saturating_sub(1);
@@ -43,8 +48,13 @@ mod armed {
 #[cfg(debug_assertions)]
 pub(crate) use armed::pass;
 #[cfg(debug_assertions)]
-pub use armed::set;
+pub use armed::{set, step};
 
 #[cfg(not(debug_assertions))]
 #[inline]
 pub(crate) fn pass(_: crate::run::StageKind) {}
+
+/// Passes a step that is no stage.
+#[cfg(not(debug_assertions))]
+#[inline]
+pub fn step(_: &str) {}

@@ -276,7 +276,9 @@ impl Journal {
             bytes.extend_from_slice(&text);
             bytes.push(b'\n');
         }
+        flow::trap::step("journal");
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
+        flow::trap::step("journal");
         written.map_err(|source| JournalError::Io { path: self.path.clone(), source })
     }
 }

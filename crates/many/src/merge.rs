@@ -162,10 +162,10 @@ fn notes(parts: &[Part], window: Option<Window>, all: Window, doubt_ns: i64) -> 
             share * 100.0
         )),
         Some(window) if doubt_ns as f64 / 1e9 > DOUBT_SHARE_NOTED * window.seconds() => {
-            notes.push(format!(
-                "the clocks of the hosts are known to {:.1} ms only",
-                doubt_ns as f64 / 1e6
-            ));
+            notes.push(
+                "the clocks of the hosts are known less well than a hundredth of the window"
+                    .to_owned(),
+            );
         }
         Some(_) => {}
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use experiment::plan::Stop;
 use experiment::record::{Cell, Level, RunRecord};
 use experiment::run::gate::{CommonStart, Gate, GateError, StartsTogether};
-use experiment::run::neighbours::Neighbours;
+use experiment::run::neighbours::{Neighbours, Unwatched};
 use experiment::run::{Executor, Unfinished};
 use flow::cancel::Cancel;
 use statistics::histogram::Histogram;
@@ -521,6 +521,11 @@ impl<E: StartsTogether> Executor for Together<E> {
     }
 
     fn neighbours(&self) -> Box<dyn Neighbours> {
+        // Other ranks on the host of rank 0 are no foreign programs.
+        let first = self.ranks.hosts.first();
+        if self.ranks.hosts.iter().skip(1).any(|host| Some(host) == first) {
+            return Box::new(Unwatched);
+        }
         self.own.neighbours()
     }
 

@@ -22,8 +22,8 @@ use clap::{Args, Parser, Subcommand};
     max_term_width = 100,
     after_help = "\
 Examples:
-  mpirun -np 8 --hostfile hosts takeup-mpi bench read /mnt/lustre/big.{rank} --block 1M
-  srun -N 8 takeup-mpi bench read /dev/{disk} --map disks --cache direct --block 1M
+  mpirun -np 8 --hostfile hosts takeup-mpi bench read /mnt/lustre/f.{rank} --block-size 1M
+  srun -N 8 takeup-mpi bench read /dev/{disk} --map disks --cache direct --block-size 1M
   mpirun -np 8 --hostfile hosts takeup-mpi backup /mnt/lustre/home --to /mnt/nas/home.shards
   mpirun -np 8 --hostfile hosts takeup-mpi verify /mnt/nas/home.shards
   mpirun -np 4 --hostfile hosts takeup-mpi restore /mnt/nas/home.shards --into /mnt/new
@@ -79,8 +79,8 @@ pub struct HostsArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  mpirun -np 8 --hostfile hosts takeup-mpi bench read /mnt/lustre/one.file --block 1M
-  mpirun -np 8 --hostfile hosts takeup-mpi bench read /mnt/lustre/file.{next} --block 1M")]
+  mpirun -np 8 --hostfile hosts takeup-mpi bench read /mnt/lustre/one.file --block-size 1M
+  mpirun -np 8 --hostfile hosts takeup-mpi bench read /mnt/lustre/file.{next} --block-size 1M")]
 pub struct ManyReadArgs {
     /// What `takeup bench read` takes.
     #[command(flatten)]

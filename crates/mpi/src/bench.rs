@@ -22,11 +22,23 @@ use crate::arguments::{HostsArgs, ManyDiskArgs, ManyReadArgs, ManyRunArgs};
 use crate::job::Job;
 use crate::say::{Notices, to_standard_error};
 
+/// A command that this rank can begin, once all have met.
+pub type Ready<'a> = Box<dyn FnOnce(&Job) -> Result<Outcome, Failure> + 'a>;
+
+/// What is known of a job before its ranks have met.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Whether this is rank 0, which speaks.
+    pub is_first: bool,
+    /// How many ranks there are.
+    pub ranks: usize,
+}
+
 /// Streams of files.
 ///
 /// # Errors
-/// When it cannot begin, or no run succeeded.
-pub fn read(arguments: &ManyReadArgs, job: &Job) -> Result<Outcome, Failure> {
+/// When it cannot begin on this host.
+pub fn read(arguments: &ManyReadArgs, place: Place) -> Result<Ready<'_>, Failure> {
     let request = arguments.own.request()?;
     if request.paths.len() != 1 {
         return Err(Failure::of(
@@ -34,50 +46,58 @@ pub fn read(arguments: &ManyReadArgs, job: &Job) -> Result<Outcome, Failure> {
             Some("{rank} or {host} in the path makes it another one on each host"),
         ));
     }
-    let plan = bench::read::plan(&request, &Notices { speaks: job.is_first() })?;
-    let executor = bench::read::executor(&plan);
-    experiment(plan, executor, arguments.own.experiment(), &arguments.hosts, job)
+    let plan = bench::read::plan(&request, &Notices { speaks: place.is_first })?;
+    let executor = bench::read::executor(&plan)?;
+    ready(plan, executor, arguments.own.experiment(), &arguments.hosts, place)
 }
 
 /// Block devices and files with fio.
 ///
 /// # Errors
-/// When it cannot begin, or no run succeeded.
-pub fn disk(arguments: &ManyDiskArgs, job: &Job) -> Result<Outcome, Failure> {
+/// When it cannot begin on this host.
+pub fn disk(arguments: &ManyDiskArgs, place: Place) -> Result<Ready<'_>, Failure> {
     let request = arguments.own.request();
-    let planned = bench::disk::plan(&request, &Notices { speaks: job.is_first() })?;
+    let planned = bench::disk::plan(&request, &Notices { speaks: place.is_first })?;
     let plan = planned.plan.clone();
-    let executor = planned.executor(&plan);
-    experiment(plan, executor, arguments.own.experiment(), &arguments.hosts, job)
+    let executor = planned.executor(&plan)?;
+    ready(plan, executor, arguments.own.experiment(), &arguments.hosts, place)
 }
 
 /// Commands of the shell.
 ///
 /// # Errors
-/// When it cannot begin, or no run succeeded.
-pub fn commands(arguments: &ManyRunArgs, job: &Job) -> Result<Outcome, Failure> {
+/// When it cannot begin on this host.
+pub fn commands(arguments: &ManyRunArgs, place: Place) -> Result<Ready<'_>, Failure> {
     let request = arguments.own.request();
     let plan = bench::run::plan(&request)?;
-    let executor = bench::run::executor(&plan, &request);
-    experiment(plan, executor, arguments.own.experiment(), &arguments.hosts, job)
+    let executor = bench::run::executor(&plan, &request)?;
+    ready(plan, executor, arguments.own.experiment(), &arguments.hosts, place)
+}
+
+fn ready<'a, E: StartsTogether + 'a>(
+    plan: Plan,
+    executor: E,
+    arguments: &'a ExperimentArgs,
+    hosts: &HostsArgs,
+    place: Place,
+) -> Result<Ready<'a>, Failure> {
+    let plan = with_hosts(plan, hosts, place.ranks)?;
+    Ok(Box::new(move |job| experiment(plan, executor, arguments, job)))
 }
 
 /// Runs a plan on all hosts: rank 0 conducts, the others serve.
 fn experiment<E: StartsTogether>(
     plan: Plan,
-    executor: Result<E, Failure>,
+    mut own: E,
     arguments: &ExperimentArgs,
-    hosts: &HostsArgs,
     job: &Job,
 ) -> Result<Outcome, Failure> {
-    let mut own = executor?;
     if !job.is_first() {
         serve(&job.ranks, &mut own, Cell::clone, &job.cancel).map_err(|error| mail(&error))?;
         own.finish().map_err(|error| Failure::new(&error, None))?;
         return Ok(Outcome::Done);
     }
     let all = job.ranks.hosts.len();
-    let plan = with_hosts(plan, hosts, all)?;
     let seconds_max = plan.stop.run_seconds_max.unwrap_or(plan.stop.budget_seconds * 1.1);
     for difference in job.differences.iter().filter(|_| !arguments.quiet) {
         to_standard_error(&format!("takeup-mpi: {difference}\n"));

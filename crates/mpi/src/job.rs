@@ -20,6 +20,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use storage::layers::Storage;
 
 use crate::arguments::{ManyArgs, ManyBench, ManyCommand};
+use crate::bench::{Place, Ready};
 use crate::say::to_standard_error;
 use crate::{bench, set};
 
@@ -51,10 +52,15 @@ pub fn run(typed: &[OsString], by: Rc<dyn Communicator>) -> JobEnd {
     };
     let cancel = Cancel::new();
     watch_signals(&cancel, by.rank());
+    let place = Place { is_first: by.rank() == 0, ranks: by.size() };
+    let ready = match ready(&arguments, place) {
+        Ok(ready) => ready,
+        Err(failure) => return refused(&host, typed, &failure, &*by),
+    };
     let introduction = introduction(&host, typed, target_of(&arguments), None);
     let Met { hosts, differences } = match meet(introduction, &*by, &cancel) {
         Ok(met) => met,
-        Err(error) => return not_met(&error, &*by),
+        Err(error) => return not_met(&error, None, &*by),
     };
     let rank = by.rank();
     let clock = Rc::new(OwnClock::default());
@@ -62,15 +68,20 @@ pub fn run(typed: &[OsString], by: Rc<dyn Communicator>) -> JobEnd {
     let hosts = if rank == 0 { hosts } else { vec![host.clone(); by.size()] };
     let ranks = Rc::new(Ranks { by, clock, hosts });
     let job = Job { ranks, host, differences, cancel };
-    let ended = match arguments.command() {
-        ManyCommand::Bench(ManyBench::Read(it)) => bench::read(it, &job),
-        ManyCommand::Bench(ManyBench::Disk(it)) => bench::disk(it, &job),
-        ManyCommand::Bench(ManyBench::Run(it)) => bench::commands(it, &job),
-        ManyCommand::Backup(it) => set::backup(it, &job),
-        ManyCommand::Verify(it) => set::verify(it, &job),
-        ManyCommand::Restore(it) => set::restore(it, &job),
-    };
+    let ended = ready(&job);
     conclude(ended, &job)
+}
+
+/// All that can fail on this host alone, before the ranks meet.
+fn ready(arguments: &ManyArgs, place: Place) -> Result<Ready<'_>, Failure> {
+    match arguments.command() {
+        ManyCommand::Bench(ManyBench::Read(it)) => bench::read(it, place),
+        ManyCommand::Bench(ManyBench::Disk(it)) => bench::disk(it, place),
+        ManyCommand::Bench(ManyBench::Run(it)) => bench::commands(it, place),
+        ManyCommand::Backup(it) => Ok(Box::new(|job| set::backup(it, job))),
+        ManyCommand::Verify(it) => Ok(Box::new(|job| set::verify(it, job))),
+        ManyCommand::Restore(it) => Ok(Box::new(|job| set::restore(it, job))),
+    }
 }
 
 /// What a command gets on each rank.
@@ -113,9 +124,9 @@ fn conclude(ended: Result<Outcome, Failure>, job: &Job) -> JobEnd {
     }
 }
 
-fn not_met(error: &MeetError, by: &dyn Communicator) -> JobEnd {
+fn not_met(error: &MeetError, hint: Option<&str>, by: &dyn Communicator) -> JobEnd {
     if by.rank() == 0 {
-        to_standard_error(&Failure::new(error, None).to_text());
+        to_standard_error(&Failure::new(error, hint.map(str::to_owned)).to_text());
     }
     match error {
         MeetError::Refused(_) => JobEnd::Code(1),
@@ -129,7 +140,7 @@ fn refused(host: &str, typed: &[OsString], failure: &Failure, by: &dyn Communica
     let introduction = introduction(host, typed, BTreeMap::new(), why);
     match meet(introduction, by, &Cancel::new()) {
         Ok(_) => JobEnd::Alone,
-        Err(error) => not_met(&error, by),
+        Err(error) => not_met(&error, failure.hint(), by),
     }
 }
 

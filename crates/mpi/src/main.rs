@@ -84,7 +84,31 @@ fn asks_for_help(typed: &[OsString]) -> bool {
     typed.len() < 2 || typed.iter().any(asks)
 }
 
+/// A panic of any thread ends the rank at once, and so the job: the others would wait for ever, and
+/// MPI cannot be left in good order.
+fn abort_on_panic() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        usual(panic);
+        std::process::abort();
+    }));
+}
+
+/// With `TAKEUP_TRAP=STEP:N` the rank breaks down at the N-th such step, for the tests.
+#[cfg(debug_assertions)]
+fn set_trap() {
+    if let Ok(trap) = std::env::var("TAKEUP_TRAP")
+        && let Some((step, passes)) = trap.split_once(':')
+        && let Ok(passes) = passes.parse()
+    {
+        flow::trap::set(step, passes);
+    }
+}
+
 fn main() -> ExitCode {
+    abort_on_panic();
+    #[cfg(debug_assertions)]
+    set_trap();
     let typed: Vec<OsString> = std::env::args_os().collect();
     if asks_for_help(&typed) {
         let _ = ManyArgs::parse_from(&typed);

@@ -11,6 +11,7 @@
 mod capture;
 mod diagnose;
 mod explain;
+mod hosts;
 mod mounted;
 mod outcome;
 mod own;
@@ -68,6 +69,8 @@ enum Name {
     Capture,
     /// Backup lines on virtual disks and drives: `takeup diagnose`
     Diagnose,
+    /// Ranks on virtual disks of which one is slow, or that all share one: `takeup-mpi bench read`
+    Hosts,
     /// Virtual drives: the block size that `takeup bench tape` finds
     Tape,
 }
@@ -133,6 +136,7 @@ fn trial(name: Name) -> Box<dyn Trial> {
         Name::Own => Box::new(own::Own),
         Name::Capture => Box::new(capture::Capture),
         Name::Diagnose => Box::new(diagnose::Diagnose),
+        Name::Hosts => Box::new(hosts::Hosts),
         Name::Tape => Box::new(tape::Tape),
     }
 }

@@ -56,6 +56,8 @@ pub enum Need {
     Mbuffer,
     /// The client of addresses.
     Curl,
+    /// The starter of MPI's ranks.
+    Mpirun,
     /// A pipe that can hold a rate.
     Pv,
     /// Bacula's tester of drives.
@@ -76,7 +78,7 @@ pub enum Need {
 
 impl Need {
     /// All needs.
-    pub const ALL: [Need; 31] = [
+    pub const ALL: [Need; 32] = [
         Need::Root,
         Need::Mounts,
         Need::Fuse,
@@ -100,6 +102,7 @@ impl Need {
         Need::MtSt,
         Need::Mbuffer,
         Need::Curl,
+        Need::Mpirun,
         Need::Pv,
         Need::Btape,
         Need::Iostat,
@@ -144,6 +147,7 @@ impl Need {
             Need::MtSt => ("mt-st", "package mt-st"),
             Need::Mbuffer => ("mbuffer", "package mbuffer"),
             Need::Curl => ("curl", "package curl"),
+            Need::Mpirun => ("mpirun", "package openmpi-bin"),
             Need::Pv => ("pv", "package pv"),
             Need::Btape => ("btape", "package bacula-sd; /usr/sbin in PATH"),
             Need::Iostat => ("iostat", "package sysstat"),
@@ -208,6 +212,7 @@ impl Need {
             Need::MtSt => says("mt-st", &["--version"], "mt-st"),
             Need::Mbuffer => says("mbuffer", &["--version"], "mbuffer"),
             Need::Curl => says("curl", &["--version"], "curl"),
+            Need::Mpirun => says("mpirun", &["--version"], "Open MPI"),
             Need::Pv => says("pv", &["--version"], "pv"),
             Need::Btape => says("btape", &["-?"], "Version"),
             Need::Iostat => says("iostat", &["-V"], "sysstat"),
