@@ -10,10 +10,11 @@ CARGO_TARGET_DIR ?= target
 
 program = $(CARGO_TARGET_DIR)/release/takeup
 
-.PHONY: help build package site release demo test test-long install clean-demo
+.PHONY: help build mpi package site release demo test test-long install clean-demo
 
 help:
 	@echo 'make build       the release binary, $(program)'
+	@echo 'make mpi         target/release/takeup-mpi, for many hosts; needs libopenmpi-dev and libclang-dev'
 	@echo 'make package     a static binary, .tar.gz, .deb and .rpm of it, in $(CARGO_TARGET_DIR)/package'
 	@echo 'make site        the documents as a site, in $(CARGO_TARGET_DIR)/site/html'
 	@echo 'make release     tests, packages, site and tag of VERSION=...; nothing is sent'
@@ -25,6 +26,10 @@ help:
 
 build:
 	@source scripts/toolchain && use_pinned_toolchain && cargo build --locked --release --workspace --bin takeup
+
+# Only who has MPI can build it; takeup itself never links it.
+mpi:
+	@source scripts/toolchain && use_pinned_toolchain && cargo build --locked --release --package takeup-mpi --features mpi
 
 package:
 	@scripts/package

@@ -156,11 +156,11 @@ fn notes(parts: &[Part], window: Option<Window>, all: Window, doubt_ns: i64) -> 
              end"
             .to_owned(),
         ),
-        Some(_) if share < WINDOW_SHARE_NOTED => notes.push(format!(
-            "all hosts were active for only {:.0} % of the time from the first start to the last \
-             end",
-            share * 100.0
-        )),
+        Some(_) if share < WINDOW_SHARE_NOTED => notes.push(
+            "all hosts were active for less than half of the time from the first start to the last \
+             end"
+            .to_owned(),
+        ),
         Some(window) if doubt_ns as f64 / 1e9 > DOUBT_SHARE_NOTED * window.seconds() => {
             notes.push(
                 "the clocks of the hosts are known less well than a hundredth of the window"

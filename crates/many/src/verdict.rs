@@ -8,7 +8,8 @@
 //!
 //! Each host's rates are compared with the median of the others in the same run, so that what slows
 //! all of them in one run does not count. A difference counts if its interval lies beyond
-//! [`RELEVANT`]. Of several combinations the fastest one is looked at. The level is divided by the number of hosts, since each of them is asked.
+//! [`RELEVANT`]. Of several combinations the fastest one is looked at. The level is divided by the
+//! number of hosts, since each of them is asked.
 
 use std::collections::BTreeMap;
 

@@ -11,6 +11,8 @@ use ::arguments::quantity::{Size, one_or_more};
 use archive::chunk::Compression;
 use clap::{Args, Parser, Subcommand};
 
+use crate::say::Loudness;
+
 /// Measures many hosts at once, and backs up a large tree with them
 ///
 /// One rank a host. All ranks get the same arguments; {rank} and {host} in them are filled in on
@@ -134,6 +136,13 @@ pub struct SetArgs {
     /// Print nothing but warnings and errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+impl SetArgs {
+    /// Whether progress and results are shown.
+    pub fn loudness(&self) -> Loudness {
+        if self.quiet { Loudness::Quiet } else { Loudness::Usual }
+    }
 }
 
 /// Back up a large tree into shards, with all hosts

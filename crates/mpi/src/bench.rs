@@ -1,10 +1,8 @@
 //! Experiments on all hosts at once.
 
-use std::io::{IsTerminal, Write};
 use std::rc::Rc;
 
 use ::arguments::bench::options::ExperimentArgs;
-use base::escape::Printable;
 use base::format::{duration, rate};
 use experiment::plan::Plan;
 use experiment::record::{Cell, Factor, Level, RunRecord, shown_cell};
@@ -14,13 +12,13 @@ use many::message::MailError;
 use many::together::{HOSTS, Together, serve};
 use report::table::Style;
 use service::bench::{self, BegunExperiment, ExperimentDone, ExperimentSurroundings};
-use service::failure::{Failure, with_causes};
+use service::failure::Failure;
 use service::many::ManyBenchAnswer;
 use service::outcome::Outcome;
 
 use crate::arguments::{HostsArgs, ManyDiskArgs, ManyReadArgs, ManyRunArgs};
 use crate::job::Job;
-use crate::say::{Notices, to_standard_error};
+use crate::say::{Notices, draw, erase, is_terminal, to_standard_error, to_standard_output};
 
 /// A command that this rank can begin, once all have met.
 pub type Ready<'a> = Box<dyn FnOnce(&Job) -> Result<Outcome, Failure> + 'a>;
@@ -153,19 +151,7 @@ fn show(
             report::many::bench(&answer, Style::PLAIN) + &report::bench::ended(done, Style::PLAIN)
         }
     };
-    print(&text)
-}
-
-/// Writes text to standard output.
-///
-/// # Errors
-/// When that fails.
-pub fn print(text: &str) -> Result<(), Failure> {
-    let mut output = std::io::stdout().lock();
-    let written = output.write_all(Printable::of(text.as_bytes()).as_bytes());
-    written.and_then(|()| output.flush()).map_err(|error| {
-        Failure::of(format!("cannot write standard output: {}", with_causes(&error)), None)
-    })
+    to_standard_output(&text)
 }
 
 /// The failure of ranks that cannot talk to each other.
@@ -181,12 +167,12 @@ struct Shown<'a> {
 
 impl Shown<'_> {
     fn is_live(&self) -> bool {
-        !self.arguments.quiet && !self.arguments.no_progress && std::io::stderr().is_terminal()
+        !self.arguments.quiet && !self.arguments.no_progress && is_terminal()
     }
 
     fn close(&self) {
         if self.is_live() {
-            let _ = std::io::stderr().lock().write_all(b"\r\x1b[K");
+            erase();
         }
     }
 }
@@ -203,8 +189,7 @@ impl Observer for Shown<'_> {
             let (done, sure) = progress.runs;
             let left = progress.seconds_left.map(|left| format!(", {} left", duration(left)));
             let what = shown_cell(progress.cell, self.factors);
-            let line = format!("\r\x1b[Krun {done} of {sure}{}  {what}", left.unwrap_or_default());
-            let _ = std::io::stderr().lock().write_all(line.as_bytes());
+            draw(&format!("run {done} of {sure}{}  {what}", left.unwrap_or_default()));
         }
     }
 

@@ -217,7 +217,7 @@ fn target_of(arguments: &ManyArgs) -> BTreeMap<String, String> {
 }
 
 /// What says nothing if it differs.
-const OWN_OF_A_HOST: [&str; 5] = ["path", "lasting", "serial", "host", "free memory"];
+const OWN_OF_A_HOST: [&str; 6] = ["path", "lasting", "serial", "host", "device", "free memory"];
 
 /// Name of this host, as `uname -n` has it.
 fn host_name() -> String {

@@ -1,7 +1,7 @@
 //! `takeup-mpi`: what `takeup` does on one host, on many at once.
 //!
-//! One rank a host, each with the threaded engine of `takeup`; MPI carries small messages alone, and
-//! only from the first thread of each process. The library knows no MPI: [`job::run`] takes a
+//! One rank a host, each with the threaded engine of `takeup`. MPI carries small messages alone,
+//! and only from the first thread of each process. The library knows no MPI: [`job::run`] takes a
 //! communicator, and the binary, which is built with the feature `mpi`, brings the one of MPI.
 //!
 //! # Map

@@ -7,12 +7,49 @@ use std::time::Instant;
 use base::escape::Printable;
 use base::format::{duration, rate, size};
 use many::set::{Progress, Step, Tell};
+use service::failure::{Failure, with_causes};
 use service::notify::Notify;
 
 /// Writes whole lines to standard error, without control characters that a terminal would obey.
 pub fn to_standard_error(text: &str) {
     // There is no other place to report that this failed.
     let _ = std::io::stderr().lock().write_all(Printable::of(text.as_bytes()).as_bytes());
+}
+
+/// Writes text to standard output.
+///
+/// # Errors
+/// When that fails: a truncated document must not look like success.
+pub fn to_standard_output(text: &str) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    let written = output.write_all(Printable::of(text.as_bytes()).as_bytes());
+    written.and_then(|()| output.flush()).map_err(|error| {
+        Failure::of(format!("cannot write standard output: {}", with_causes(&error)), None)
+    })
+}
+
+/// Whether a line can be drawn again and again.
+pub fn is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Draws the progress line in place of the last one.
+pub fn draw(line: &str) {
+    let line = Printable::of(line.as_bytes());
+    let mut output = std::io::stderr().lock();
+    let _ = output.write_all(b"\r\x1b[K").and_then(|()| output.write_all(line.as_bytes()));
+}
+
+/// Erases the progress line.
+pub fn erase() {
+    let _ = std::io::stderr().lock().write_all(b"\r\x1b[K");
+}
+
+/// Whether progress and results are shown, or errors alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loudness {
+    Usual,
+    Quiet,
 }
 
 /// Notices on standard error; on ranks that are not the first, none.
@@ -43,22 +80,18 @@ pub struct SetProgress {
 
 impl SetProgress {
     /// A live line on a terminal; else a line now and then.
-    pub fn new(quiet: bool) -> SetProgress {
-        let live = !quiet && std::io::stderr().is_terminal();
+    pub fn new(loudness: Loudness) -> SetProgress {
+        let quiet = loudness == Loudness::Quiet;
+        let live = !quiet && is_terminal();
         SetProgress { quiet, live, drawn: Cell::new(false), said: Cell::new(Instant::now()) }
     }
 
     /// Erases the live line.
     pub fn close(&self) {
         if self.drawn.replace(false) {
-            to_terminal("\r\x1b[K");
+            erase();
         }
     }
-}
-
-/// Moves the cursor, which [`to_standard_error`] would show as text.
-fn to_terminal(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// How far all ranks are.
@@ -92,7 +125,7 @@ impl Tell for SetProgress {
     fn progress(&self, progress: Progress) {
         if self.live {
             self.drawn.set(true);
-            to_terminal(&format!("\r\x1b[K{}", line(progress)));
+            draw(&line(progress));
         } else if !self.quiet && self.said.get().elapsed().as_secs_f64() >= LINE_SECONDS {
             self.said.set(Instant::now());
             to_standard_error(&format!("takeup-mpi: {}\n", line(progress)));

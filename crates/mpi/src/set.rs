@@ -18,9 +18,9 @@ use service::many::ManySetAnswer;
 use service::outcome::Outcome;
 
 use crate::arguments::{BackupArgs, RestoreArgs, SetArgs, VerifyArgs};
-use crate::bench::{mail, print};
+use crate::bench::mail;
 use crate::job::Job;
-use crate::say::SetProgress;
+use crate::say::{SetProgress, to_standard_output};
 
 /// Backs up.
 ///
@@ -46,7 +46,7 @@ pub fn backup(arguments: &BackupArgs, job: &Job) -> Result<Outcome, Failure> {
         shard_bytes: arguments.shard_size.0.max(1),
         at_once: at_once(&arguments.set),
     };
-    let progress = SetProgress::new(arguments.set.quiet);
+    let progress = SetProgress::new(arguments.set.loudness());
     let written = back_up(&job.ranks, &request, &progress, &job.cancel);
     progress.close();
     let set = written.map_err(|error| failure(&error))?;
@@ -86,7 +86,7 @@ fn read(
     if !job.is_first() {
         return follow(options, job);
     }
-    let progress = SetProgress::new(arguments.quiet);
+    let progress = SetProgress::new(arguments.loudness());
     let read = read_set(&job.ranks, options, reading, at_once(arguments), &progress, &job.cancel);
     progress.close();
     let read = read.map_err(|error| failure(&error))?;
@@ -129,7 +129,7 @@ fn show(answer: &ManySetAnswer, arguments: &SetArgs) -> Result<(), Failure> {
         (false, true) => String::new(),
         (false, false) => report::many::set(answer, Style::PLAIN),
     };
-    print(&text)
+    to_standard_output(&text)
 }
 
 /// The same path on every host, wherever the ranks were started.

@@ -7,6 +7,8 @@ use many::set::SetAnswer;
 use many::verdict::{HostRates, HostsVerdict};
 use service::many::{ManyBenchAnswer, ManySetAnswer, TogetherRun};
 
+use statistics::median;
+
 use crate::table::{Align, Emphasis, Style, Table, strong};
 
 /// An experiment on many hosts: the verdict, the hosts, how well they ran together.
@@ -42,7 +44,7 @@ fn first_line(verdict: &HostsVerdict, run: Option<&TogetherRun>) -> String {
     let mut found = Vec::new();
     match &verdict.slow[..] {
         [] => {}
-        [one] => found.push(format!("{} is slow", named(&[*one]))),
+        [one] => found.push(format!("{} is slow{}", named(&[*one]), how_slow(verdict, *one))),
         many => found.push(format!("{} are slow", named(many))),
     }
     if !verdict.disadvantaged.is_empty() {
@@ -64,6 +66,22 @@ fn first_line(verdict: &HostsVerdict, run: Option<&TogetherRun>) -> String {
         return together;
     }
     format!("{together}: {}", found.join("; "))
+}
+
+/// What a slow host gets, and what the others do.
+fn how_slow(verdict: &HostsVerdict, rank: u64) -> String {
+    let is_own = |host: &&HostRates| host.rank == rank;
+    let own = verdict.hosts.iter().find(is_own).and_then(|it| it.together_bytes_per_second);
+    let others: Vec<f64> = (verdict.hosts.iter())
+        .filter(|host| !is_own(host))
+        .filter_map(|host| host.together_bytes_per_second)
+        .collect();
+    match (own, median(&others)) {
+        (Some(own), Some(others)) => {
+            format!(", {} where the others get {}", rate(own), rate(others))
+        }
+        _ => String::new(),
+    }
 }
 
 fn name(host: &HostRates) -> String {
@@ -128,9 +146,14 @@ fn together(run: &TogetherRun) -> String {
         rate(run.bytes_per_second),
         rate(run.whole_bytes_per_second),
         rate(run.first_done_bytes_per_second),
-        duration(run.start_skew_seconds.max(0.0)),
-        duration(run.clock_doubt_seconds),
+        milliseconds(run.start_skew_seconds.max(0.0)),
+        milliseconds(run.clock_doubt_seconds),
     )
+}
+
+/// What is far below a second, with its digits.
+fn milliseconds(seconds: f64) -> String {
+    format!("{:.2} ms", seconds * 1e3)
 }
 
 /// A set that was written, verified or restored by many hosts.

@@ -218,7 +218,14 @@ fn a_rank_that_is_killed_at_a_step_of_the_journal_costs_only_what_was_in_hand() 
         let tree = at("tree");
         same(&at(&format!("out {step}")).join(tree.strip_prefix("/").unwrap()), &tree);
     }
-    // And any other rank, in the middle of a shard.
+}
+
+#[test]
+fn any_other_rank_that_is_killed_in_the_middle_of_a_shard_costs_no_more() {
+    testkit::require!(Mpirun, GnuTar);
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    make(&at("tree"));
     let words = [
         "-np",
         "2",
@@ -243,7 +250,8 @@ fn a_rank_that_is_killed_at_a_step_of_the_journal_costs_only_what_was_in_hand() 
         "1M",
     ];
     assert!(!mpirun(home.path(), &words).status.success());
-    assert!(backup("lost", "none:1").status.success());
+    let again = ["backup", "tree", "--to", "lost", "--shard-size", "1M"];
+    assert!(four(home.path(), &again).status.success());
     let verified = document(&four(home.path(), &["verify", "lost", "--json"]));
     assert_eq!(verified["set"]["warnings"], 0);
     assert!(four(home.path(), &["restore", "lost", "--into", "back"]).status.success());
