@@ -75,6 +75,9 @@ pub struct LinkedName {
     pub name: Name,
 }
 
+/// What stands for a file with several names: inode, names, bytes, time of the last change.
+type FileKey = (u64, u64, u64, i128);
+
 /// What a rank found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
@@ -326,8 +329,7 @@ impl ListedTree {
     /// What the last shard has: all folders, and the links that lie in several units.
     fn last(&self, source: &Name, units: &[Unit]) -> Vec<Unit> {
         let mut last = Vec::new();
-        let mut holders: BTreeMap<(u64, u64, u64, i128), BTreeSet<(&Name, &Name)>> =
-            BTreeMap::new();
+        let mut holders: BTreeMap<FileKey, BTreeSet<(&Name, &Name)>> = BTreeMap::new();
         for folder in self.folders.values() {
             for link in &folder.links {
                 let key = (link.inode, link.names, link.bytes, link.changed_ns);

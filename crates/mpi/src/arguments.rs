@@ -45,7 +45,8 @@ impl ManyArgs {
 }
 
 #[derive(Debug, Subcommand)]
-// clap would take documentation here for the help.
+// There is one of it in a process. clap would take documentation here for the help.
+#[allow(clippy::large_enum_variant)]
 pub enum ManyCommand {
     #[command(subcommand)]
     Bench(ManyBench),
