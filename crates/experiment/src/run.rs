@@ -44,6 +44,9 @@ pub trait Executor {
     /// the next cell.
     fn execute(&mut self, cell: &Cell, cancel: &Cancel) -> Result<RunRecord, Self::Error>;
 
+    /// How long the next run may take before it is stopped.
+    fn allow(&mut self, _seconds: f64) {}
+
     /// The progress of the measured part of the last run when it was stopped, if that part had
     /// begun.
     fn unfinished(&self) -> Option<Unfinished> {
@@ -432,6 +435,7 @@ impl<E: Executor> Course<'_, E> {
             run_seconds_max: self.plan.stop.run_seconds_max,
         };
         let allowed = self.estimates.allowed_seconds(cell, room);
+        self.parts.executor.allow(allowed);
         let work = |cancel: &Cancel| self.parts.executor.execute(cell, cancel);
         let mut run = match watch(allowed, self.parts.cancel, work) {
             WatchedRun::Cancelled => return None,

@@ -233,6 +233,7 @@ impl Executor for DiskExecutor {
         let begun = Instant::now();
         let text = self.work.text();
         let output = process::run(&arguments, text, pages, &mut || watch.look(), cancel);
+        let ended = begun.elapsed();
         if output.is_err() {
             let moved = watch.device_bytes();
             self.unfinished = self.unfinished_of(load, begun.elapsed().as_secs_f64(), moved);
@@ -240,6 +241,7 @@ impl Executor for DiskExecutor {
         let output = output?;
         self.queues.check(cell)?;
         let run = FioRun::parse(&output.document)?;
+        self.start.late(ended.as_secs_f64() - run.seconds);
         let (mut measures, told) = watch.measures(about(load), run.bytes());
         // Of this process, which only waits.
         measures.remove("processor_ns_per_byte");

@@ -21,8 +21,6 @@ use crate::together::Ranks;
 const REPORT: Duration = Duration::from_secs(1);
 /// Wait for a message while the own thread works.
 const LOOK: Duration = Duration::from_millis(5);
-/// How long a rank that was stopped waits for rank 0.
-const QUIT_MAX: Duration = Duration::from_secs(60);
 
 /// Bytes that the run in hand has moved.
 #[derive(Debug, Default)]
@@ -53,8 +51,8 @@ pub trait Orders {
     /// Why it ends early.
     type Error: From<MailError>;
 
-    /// The next order; `None` if there is none at the moment.
-    fn next(&mut self) -> Option<Message>;
+    /// The next order for this rank; `None` if there is none at the moment.
+    fn next(&mut self, rank: usize) -> Option<Message>;
 
     /// An answer to an order.
     ///
@@ -194,7 +192,7 @@ impl<E: From<MailError>> Course<'_, E> {
             if self.in_hand.len() >= at_once || self.in_hand.contains_key(&rank) {
                 continue;
             }
-            let Some(order) = orders.next() else { return Ok(()) };
+            let Some(order) = orders.next(rank) else { continue };
             if rank == 0 {
                 // A thread that broke down is told of by its answer.
                 let _ = self.worker.orders.send(order);
@@ -223,18 +221,18 @@ pub fn attend(ranks: &Ranks, work: &Work<'_>, cancel: &Cancel) -> Result<(), Mai
     let part = cancel.part();
     thread::scope(|scope| {
         let worker = Worker::start(scope, work, &moved, &part);
-        let ended = serve(ranks, &worker, &moved, cancel);
-        if ended.is_err() {
-            part.cancel();
-        }
+        let ended = serve(ranks, &worker, &moved);
+        // What is in hand when all is over is of no use, and the thread is waited for.
+        part.cancel();
         ended
     })
 }
 
-fn serve(ranks: &Ranks, worker: &Worker, moved: &Moved, cancel: &Cancel) -> Result<(), MailError> {
+/// A rank that is stopped by a signal still answers, and goes when rank 0 says so; without rank 0
+/// the job ends anyway.
+fn serve(ranks: &Ranks, worker: &Worker, moved: &Moved) -> Result<(), MailError> {
     let mut is_working = false;
     let mut reported = Instant::now();
-    let mut stopped: Option<Instant> = None;
     loop {
         if is_working {
             if let Some(answer) = worker.answer() {
@@ -246,13 +244,7 @@ fn serve(ranks: &Ranks, worker: &Worker, moved: &Moved, cancel: &Cancel) -> Resu
             }
         }
         match look_for(&*ranks.by, LOOK)? {
-            None => {
-                if let Err(stop) = cancel.check()
-                    && stopped.get_or_insert_with(Instant::now).elapsed() > QUIT_MAX
-                {
-                    return Err(stop.into());
-                }
-            }
+            None => {}
             Some((_, Message::Quit)) => return Ok(()),
             Some((from, Message::Ping)) => {
                 crate::clock::answer(from, &*ranks.clock, &*ranks.by)?;

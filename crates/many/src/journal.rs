@@ -10,7 +10,7 @@
 //! anew, before which nothing was sealed.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -127,6 +127,9 @@ pub enum JournalError {
     /// Lines that do not follow from each other.
     #[error("{} line {line} does not belong there", path.display())]
     Order { path: PathBuf, line: u64 },
+    /// Another job writes it.
+    #[error("{} is in use: another job backs up into this folder", path.display())]
+    Taken { path: PathBuf },
     /// A later version wrote it.
     #[error("{} was written by a later version of takeup", path.display())]
     Later { path: PathBuf },
@@ -155,7 +158,13 @@ impl State {
             Line::Sealed(sealed) => {
                 let fits =
                     self.plan_is_whole && (1..=self.planned.len() as u64).contains(&sealed.shard);
-                // The last one holds: a shard whose file was lost is written anew.
+                // Files of other shards change the folders, and stand behind links of the last one:
+                // it is written anew whenever one of them is.
+                let last = self.planned.len() as u64;
+                if sealed.shard != last {
+                    self.sealed.remove(&last);
+                }
+                // The last line of a shard holds: one whose file was lost is written anew.
                 self.sealed.insert(sealed.shard, sealed);
                 self.complete = None;
                 fits
@@ -209,6 +218,10 @@ impl State {
 pub struct Journal {
     file: File,
     path: PathBuf,
+    /// Bytes of whole lines.
+    whole_bytes: u64,
+    /// A line could not be written; nothing more is.
+    is_broken: bool,
 }
 
 impl Journal {
@@ -218,43 +231,47 @@ impl Journal {
     /// When it cannot be read.
     pub fn read(folder: &Path) -> Result<Option<State>, JournalError> {
         let path = folder.join(JOURNAL);
-        let failed = |source| JournalError::Io { path: path.clone(), source };
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        };
-        let mut bytes = Vec::new();
-        file.take(JOURNAL_BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
-        State::parse(&bytes, &path)
+        match File::open(&path) {
+            Ok(mut file) => state_in(&mut file, &path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(JournalError::Io { path, source }),
+        }
     }
 
-    /// A new journal with its first line.
+    /// The journal of a folder, made if there is none, and what it says. What is behind its last
+    /// whole line is cut off. No other job can have it meanwhile.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn begin(folder: &Path, begun: Begun) -> Result<Journal, JournalError> {
+    /// When it cannot be read or written, or another job has it.
+    pub fn open(folder: &Path) -> Result<(Journal, Option<State>), JournalError> {
         let path = folder.join(JOURNAL);
         let failed = |source| JournalError::Io { path: path.clone(), source };
         let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(true).open(&path).map_err(failed)?;
-        let mut journal = Journal { file, path: path.clone() };
-        journal.append(&Line::Begun(begun))?;
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(JournalError::Taken { path }),
+            // Some network file systems have no locks; then nobody watches for two jobs.
+            Err(TryLockError::Error(_)) => {}
+        }
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
-        Ok(journal)
+        let state = state_in(&mut file, &path)?;
+        let whole_bytes = state.as_ref().map_or(0, |state| state.whole_bytes);
+        file.set_len(whole_bytes).map_err(failed)?;
+        file.seek(SeekFrom::End(0)).map_err(failed)?;
+        Ok((Journal { file, path, whole_bytes, is_broken: false }, state))
     }
 
-    /// The journal of a state that was read: what is behind its last whole line is cut off.
+    /// Begins anew: what the journal says is given up.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn go_on(folder: &Path, state: &State) -> Result<Journal, JournalError> {
-        let path = folder.join(JOURNAL);
-        let failed = |source| JournalError::Io { path: path.clone(), source };
-        let mut file = OpenOptions::new().write(true).open(&path).map_err(failed)?;
-        file.set_len(state.whole_bytes).map_err(failed)?;
-        file.seek(SeekFrom::End(0)).map_err(failed)?;
-        Ok(Journal { file, path })
+    pub fn begin(&mut self, begun: Begun) -> Result<(), JournalError> {
+        let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
+        emptied.map_err(|source| JournalError::Io { path: self.path.clone(), source })?;
+        self.whole_bytes = 0;
+        self.append(&Line::Begun(begun))
     }
 
     /// Appends a line, and waits until it is on the disk.
@@ -276,11 +293,33 @@ impl Journal {
             bytes.extend_from_slice(&text);
             bytes.push(b'\n');
         }
+        let failed = |source| JournalError::Io { path: self.path.clone(), source };
+        if self.is_broken {
+            return Err(failed(io::Error::other("an earlier line could not be written")));
+        }
         flow::trap::step("journal");
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
+        if let Err(source) = written {
+            // Half a line in front of the next one would make both unreadable.
+            self.is_broken = true;
+            let _ = self.file.set_len(self.whole_bytes);
+            return Err(failed(source));
+        }
+        self.whole_bytes += bytes.len() as u64;
         flow::trap::step("journal");
-        written.map_err(|source| JournalError::Io { path: self.path.clone(), source })
+        Ok(())
     }
+}
+
+/// What a file of lines says.
+fn state_in(file: &mut File, path: &Path) -> Result<Option<State>, JournalError> {
+    let failed = |source| JournalError::Io { path: path.to_owned(), source };
+    if file.metadata().map_err(failed)?.len() > JOURNAL_BYTES_MAX {
+        return Err(failed(io::Error::other("longer than any journal")));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    State::parse(&bytes, path)
 }
 
 #[cfg(test)]
@@ -316,9 +355,14 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let written = lines(shards, sealed.min(shards));
             let Line::Begun(begun) = written[0].clone() else { panic!() };
-            let mut journal = Journal::begin(folder.path(), begun).unwrap();
+            let mut journal = Journal::open(folder.path()).unwrap().0;
+            journal.begin(begun).unwrap();
+            let second = Journal::open(folder.path());
+            let is_taken = matches!(second, Err(JournalError::Taken { .. }));
+            prop_assert!(is_taken, "{second:?}");
             journal.append_all(&written[1..]).unwrap();
             let path = folder.path().join(JOURNAL);
+            drop(journal);
             let bytes = std::fs::read(&path).unwrap();
             let cut = (bytes.len() as f64 * share) as usize;
             std::fs::write(&path, &bytes[..cut]).unwrap();
@@ -329,7 +373,8 @@ mod tests {
             };
             let seals = written[..whole].iter().filter(|line| matches!(line, Line::Sealed(_)));
             prop_assert_eq!(state.sealed.len(), seals.count());
-            let mut journal = Journal::go_on(folder.path(), &state).unwrap();
+            let (mut journal, again) = Journal::open(folder.path()).unwrap();
+            prop_assert_eq!(again, Some(state));
             journal.append_all(&written[whole..]).unwrap();
             prop_assert_eq!(std::fs::read(&path).unwrap(), bytes);
         }
@@ -341,7 +386,9 @@ mod tests {
         let mut wrong = lines(2, 1);
         wrong.swap(1, 2);
         let Line::Begun(begun) = wrong[0].clone() else { panic!() };
-        Journal::begin(folder.path(), begun).unwrap().append_all(&wrong[1..]).unwrap();
+        let mut journal = Journal::open(folder.path()).unwrap().0;
+        journal.begin(begun).unwrap();
+        journal.append_all(&wrong[1..]).unwrap();
         let error = Journal::read(folder.path()).unwrap_err();
         assert!(matches!(error, JournalError::Order { line: 2, .. }), "{error}");
         std::fs::write(folder.path().join(JOURNAL), "{}\n").unwrap();

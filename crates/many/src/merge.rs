@@ -105,7 +105,7 @@ pub fn merged(
         value,
         series: together(parts, all),
         latency: latency.filter(|latency| latency.count() > 0),
-        hosts: parts.iter().map(|part| host_part(part, all, used)).collect(),
+        hosts: parts.iter().map(|part| host_part(part, all, window)).collect(),
         environment: parts.first().map(|part| part.record.environment.clone()).unwrap_or_default(),
         notes: notes(parts, window, all, doubt_ns),
         ..RunRecord::default()
@@ -133,16 +133,16 @@ pub fn merged(
     run
 }
 
-fn host_part(part: &Part, all: Window, window: Window) -> HostPart {
-    let within = bytes_within(part, window);
+fn host_part(part: &Part, all: Window, window: Option<Window>) -> HostPart {
+    let window = window.filter(|window| window.seconds() > 0.0);
+    let rate = |window: Window| bytes_within(part, window) / window.seconds();
     HostPart {
         host: part.host.clone(),
         rank: part.rank as u64,
         started_after_seconds: (part.begun_ns - all.from_ns) as f64 / 1e9,
         seconds: (part.ended_ns - part.begun_ns) as f64 / 1e9,
         bytes: part.record.bytes,
-        window_bytes_per_second: (part.record.value == Value::Rate && window.seconds() > 0.0)
-            .then(|| within / window.seconds()),
+        window_bytes_per_second: window.filter(|_| part.record.value == Value::Rate).map(rate),
         stages: part.record.stages.clone(),
     }
 }

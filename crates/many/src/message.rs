@@ -43,7 +43,7 @@ pub enum Message {
     /// To rank 0: the run failed.
     Failed { run: u64, why: String },
     /// From rank 0, to all: sum the latencies of the run.
-    Sum,
+    Sum { run: u64 },
     /// From rank 0: list this folder and what is below it, for a while.
     List { path: Name },
     /// To rank 0: what is in it.

@@ -67,11 +67,17 @@ struct RankGate {
     clock: Rc<dyn Clock>,
     run: Shared<u64>,
     passed_ns: Shared<Option<i64>>,
+    /// Rank 0 has ended meanwhile.
+    is_over: Shared<bool>,
 }
 
 impl Gate for RankGate {
+    fn late(&self, seconds: f64) {
+        let passed = self.passed_ns.get();
+        self.passed_ns.set(passed.map(|passed| passed + (seconds * 1e9) as i64));
+    }
+
     fn pass(&self, cancel: &Cancel) -> Result<(), GateError> {
-        let closed = |error: MailError| GateError::Closed(error.to_string());
         send(0, &Message::Ready { run: self.run.get() }, &*self.by).map_err(closed)?;
         loop {
             match receive(&*self.by, PREPARE_MAX, cancel).map_err(closed)? {
@@ -85,6 +91,10 @@ impl Gate for RankGate {
                     return Ok(());
                 }
                 (_, Message::Abandon { why }) => return Err(GateError::Closed(why)),
+                (_, Message::Quit) => {
+                    self.is_over.set(true);
+                    return Err(GateError::Closed("rank 0 has ended".to_owned()));
+                }
                 (from, other) => return Err(closed(unexpected(from, &other))),
             }
         }
@@ -108,9 +118,10 @@ pub fn serve<E: StartsTogether>(
         clock: Rc::clone(&ranks.clock),
         run: Shared::new(0),
         passed_ns: Shared::new(None),
+        is_over: Shared::new(false),
     });
     executor.start_together(CommonStart::through(gate.clone()));
-    let mut latency = Histogram::default();
+    let mut latency = (0, Histogram::default());
     let mut measured: Option<Message> = None;
     let mut stopped: Option<Instant> = None;
     loop {
@@ -132,7 +143,7 @@ pub fn serve<E: StartsTogether>(
                     limited(seconds_max, cancel, |cancel| executor.execute(&local(&cell), cancel));
                 let answer = match (outcome, gate.passed_ns.get()) {
                     (Ok(mut record), Some(begun_ns)) => {
-                        latency = record.latency.take().unwrap_or_default();
+                        latency = (run, record.latency.take().unwrap_or_default());
                         record.operations.clear();
                         let ended_ns = begun_ns + (record.seconds * 1e9) as i64;
                         Message::Done(Box::new(Done { run, begun_ns, ended_ns, record }))
@@ -142,6 +153,9 @@ pub fn serve<E: StartsTogether>(
                     }
                     (Err(error), _) => Message::Failed { run, why: in_words(&error) },
                 };
+                if gate.is_over.get() {
+                    return Ok(());
+                }
                 // Who has begun answers when rank 0 is done itself: it may measure still.
                 if gate.passed_ns.get().is_some() {
                     measured = Some(answer);
@@ -155,9 +169,10 @@ pub fn serve<E: StartsTogether>(
                 }
             }
             Message::Abandon { .. } => {}
-            Message::Sum => {
-                by.sum(latency.counts())?;
-                latency = Histogram::default();
+            Message::Sum { run } => {
+                // Who did not take part, or measured for a run that failed, adds nothing.
+                let own = if latency.0 == run { &latency.1 } else { &Histogram::default() };
+                by.sum(own.counts())?;
             }
             Message::Quit => return Ok(()),
             other => return Err(unexpected(from, &other)),
@@ -201,6 +216,8 @@ struct Under {
     passed_ns: Option<i64>,
     /// Those that already said that they failed.
     failed: Vec<(usize, String)>,
+    /// Rank 0 came to the gate, where those that are ready hear how it goes on.
+    at_gate: bool,
 }
 
 /// The gate of rank 0: it waits until all are ready, and says when to begin.
@@ -210,6 +227,16 @@ struct FirstGate {
 }
 
 impl FirstGate {
+    /// What a rank still had to say of a run that was broken off.
+    fn is_of_an_earlier_run(&self, message: &Message) -> bool {
+        let now = self.under.borrow().run;
+        match message {
+            Message::Ready { run } | Message::Failed { run, .. } => *run < now,
+            Message::Done(done) => done.run < now,
+            _ => false,
+        }
+    }
+
     /// Waits until every other rank that takes part is ready or has failed.
     fn gather(&self, cancel: &Cancel) -> Result<(), MailError> {
         let mut waited_for: Vec<usize> = {
@@ -219,10 +246,9 @@ impl FirstGate {
         while !waited_for.is_empty() {
             let (from, message) = receive(&*self.ranks.by, PREPARE_MAX, cancel)?;
             match message {
-                Message::Ready { run } if run == self.under.borrow().run => {}
-                Message::Failed { run, why } if run == self.under.borrow().run => {
-                    self.under.borrow_mut().failed.push((from, why));
-                }
+                other if self.is_of_an_earlier_run(&other) => continue,
+                Message::Ready { .. } => {}
+                Message::Failed { why, .. } => self.under.borrow_mut().failed.push((from, why)),
                 other => return Err(unexpected(from, &other)),
             }
             waited_for.retain(|rank| *rank != from);
@@ -232,16 +258,19 @@ impl FirstGate {
 
     /// Lets all begin, or tells those that are ready that it is over.
     fn open(&self, cancel: &Cancel) -> Result<(), GateError> {
-        let closed = |error: MailError| GateError::Closed(error.to_string());
-        if let Err(error) = self.gather(cancel) {
+        self.under.borrow_mut().at_gate = true;
+        let opened = self.gather(cancel).map_err(closed).and_then(|()| self.let_go());
+        if let Err(error) = &opened {
             self.abandon(&error.to_string());
-            return Err(closed(error));
         }
+        opened
+    }
+
+    /// Tells all when to begin, if none has failed.
+    fn let_go(&self) -> Result<(), GateError> {
         let mut under = self.under.borrow_mut();
         if let Some((rank, why)) = under.failed.first().cloned() {
-            drop(under);
             let why = format!("{} (rank {rank}): {why}", self.ranks.hosts[rank]);
-            self.abandon(&why);
             return Err(GateError::Closed(why));
         }
         // The clocks once more: the preparation may have taken long.
@@ -272,16 +301,33 @@ impl FirstGate {
         let message = Message::Abandon { why: why.to_owned() };
         told.retain(|rank| send(*rank, &message, &*self.ranks.by).is_ok());
         while !told.is_empty() {
-            let answer = receive(&*self.ranks.by, ABANDON_MAX, &Cancel::new());
-            let Ok((from, Message::Failed { .. } | Message::Ready { .. })) = answer else { return };
-            if !matches!(answer, Ok((_, Message::Ready { .. }))) {
-                told.retain(|rank| *rank != from);
+            match receive(&*self.ranks.by, ABANDON_MAX, &Cancel::new()) {
+                Ok((from, Message::Failed { run, .. })) if run == under.run => {
+                    told.retain(|rank| *rank != from);
+                }
+                // Those that came to the gate meanwhile hear it there.
+                Ok((_, Message::Ready { .. } | Message::Failed { .. } | Message::Done(_))) => {}
+                // What comes later is known by the number of its run.
+                Ok(_) | Err(_) => return,
             }
         }
     }
 }
 
+/// Why the gate is closed.
+fn closed(error: MailError) -> GateError {
+    match error {
+        MailError::Stopped(stopped) => GateError::Stopped(stopped),
+        other => GateError::Closed(other.to_string()),
+    }
+}
+
 impl Gate for FirstGate {
+    fn late(&self, seconds: f64) {
+        let mut under = self.under.borrow_mut();
+        under.passed_ns = under.passed_ns.map(|passed| passed + (seconds * 1e9) as i64);
+    }
+
     fn pass(&self, cancel: &Cancel) -> Result<(), GateError> {
         self.open(cancel)?;
         let agreed_ns = self.under.borrow().agreed_ns;
@@ -340,6 +386,8 @@ pub struct Together<E> {
     seen: Seen,
     runs: u64,
     seconds_max: f64,
+    /// What the experiment allows the run in hand.
+    allowed_seconds: f64,
     local: Box<dyn Fn(&Cell) -> Cell>,
 }
 
@@ -355,7 +403,17 @@ impl<E: StartsTogether> Together<E> {
         let under = Rc::new(RefCell::new(Under::default()));
         let gate = Rc::new(FirstGate { ranks: Rc::clone(&ranks), under: Rc::clone(&under) });
         own.start_together(CommonStart::through(gate.clone()));
-        Together { own, ranks, under, gate, seen: Seen::default(), runs: 0, seconds_max, local }
+        Together {
+            own,
+            ranks,
+            under,
+            gate,
+            seen: Seen::default(),
+            runs: 0,
+            seconds_max,
+            allowed_seconds: f64::INFINITY,
+            local,
+        }
     }
 
     /// Has the ranks of a run prepare, and returns what rank 0 measured, if it takes part.
@@ -364,7 +422,11 @@ impl<E: StartsTogether> Together<E> {
         let run = self.under.borrow().run;
         for rank in ranks.iter().filter(|rank| **rank != 0) {
             let cell = without_hosts(cell);
-            let message = Message::Prepare { run, cell, seconds_max: self.seconds_max };
+            let message = Message::Prepare {
+                run,
+                cell,
+                seconds_max: self.seconds_max.min(self.allowed_seconds),
+            };
             send(*rank, &message, &*self.ranks.by)?;
         }
         if !ranks.contains(&0) {
@@ -382,12 +444,10 @@ impl<E: StartsTogether> Together<E> {
                 let why = in_words(&error);
                 if passed {
                     // The others run: what they measured is of no use, and must still be taken.
-                    let _ = self.collect(&Cancel::new());
-                } else if self.under.borrow().failed.is_empty() {
-                    // Rank 0 never came to the gate. Who is ready must hear of it.
-                    if self.gate.gather(cancel).is_ok() {
-                        self.gate.abandon(&why);
-                    }
+                    let _ = self.collect();
+                } else if !self.under.borrow().at_gate {
+                    // Who is ready must hear of it.
+                    self.gate.abandon(&why);
                 }
                 let failed = self.under.borrow().failed.first().cloned();
                 Err(match failed {
@@ -413,7 +473,7 @@ impl<E: StartsTogether> Together<E> {
     }
 
     /// Takes what the other ranks measured.
-    fn collect(&self, cancel: &Cancel) -> Result<Vec<(usize, Done)>, TogetherError> {
+    fn collect(&self) -> Result<Vec<(usize, Done)>, TogetherError> {
         let mut waited_for: Vec<usize> =
             self.under.borrow().ranks.iter().copied().filter(|rank| *rank != 0).collect();
         let run = self.under.borrow().run;
@@ -423,8 +483,10 @@ impl<E: StartsTogether> Together<E> {
         }
         let (mut done, mut failed) = (Vec::new(), None);
         while !waited_for.is_empty() {
-            let (from, message) = receive(&*self.ranks.by, most, cancel)?;
+            // Also of a run that is being stopped: the others stop as well, and answer.
+            let (from, message) = receive(&*self.ranks.by, most, &Cancel::new())?;
             match message {
+                other if self.gate.is_of_an_earlier_run(&other) => continue,
                 Message::Done(one) if one.run == run => done.push((from, *one)),
                 Message::Failed { run: its, why } if its == run => {
                     failed.get_or_insert((from, why));
@@ -470,7 +532,7 @@ impl<E: StartsTogether> Together<E> {
             });
         }
         parts.sort_by_key(|part| part.rank);
-        send_to_all(&Message::Sum, by)?;
+        send_to_all(&Message::Sum { run: under.run }, by)?;
         let sums = by.sum(latency.counts()).map_err(MailError::from)?;
         let latency = sums.and_then(Histogram::of_counts);
         Ok(merged(&parts, latency, under.agreed_ns, doubt_ns))
@@ -507,7 +569,8 @@ impl<E: StartsTogether> Executor for Together<E> {
         let before = vec![Offset::default(); ranks.len()];
         *self.under.borrow_mut() = Under { run: self.runs, ranks, before, ..Under::default() };
         let own = self.begin(cell, cancel)?;
-        let done = self.collect(cancel)?;
+        let done = self.collect()?;
+        cancel.check().map_err(MailError::from)?;
         let run = self.join(own, done)?;
         if run.hosts.len() == all {
             let rate = |part: &experiment::record::HostPart| part.window_bytes_per_second;
@@ -517,7 +580,12 @@ impl<E: StartsTogether> Executor for Together<E> {
     }
 
     fn unfinished(&self) -> Option<Unfinished> {
-        self.own.unfinished()
+        // Of several hosts the slowest bounds the run, and of another host nothing is known here.
+        (self.under.borrow().ranks == [0]).then(|| self.own.unfinished()).flatten()
+    }
+
+    fn allow(&mut self, seconds: f64) {
+        self.allowed_seconds = seconds;
     }
 
     fn neighbours(&self) -> Box<dyn Neighbours> {

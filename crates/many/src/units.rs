@@ -81,6 +81,8 @@ type FileKey = (u64, u64, u64, i128);
 /// What a rank found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
+    /// What was to be listed.
+    pub asked: Name,
     pub folders: Vec<ListedFolder>,
     /// Folders that it saw and did not list.
     pub left: Vec<Name>,
@@ -98,7 +100,7 @@ pub enum Mounts {
 
 /// Lists a folder and what is below it, for a while.
 pub fn list(path: &Name, mounts: Mounts) -> Listing {
-    let mut listing = Listing::default();
+    let mut listing = Listing { asked: path.clone(), ..Listing::default() };
     let device = match fs::symlink_metadata(path.to_path()) {
         Ok(status) if status.is_dir() => status.dev(),
         Ok(_) => {
@@ -107,6 +109,13 @@ pub fn list(path: &Name, mounts: Mounts) -> Listing {
         }
         Err(error) => {
             listing.failed = Some(error.to_string());
+            if error.kind() != std::io::ErrorKind::NotFound {
+                // It is there, so it gets a place, and the run that cannot read it says so.
+                let problem = Some(error.to_string());
+                let folder =
+                    ListedFolder { path: path.clone(), problem, ..ListedFolder::default() };
+                listing.folders.push(folder);
+            }
             return listing;
         }
     };
@@ -149,8 +158,15 @@ fn list_one(path: &Name, device: u64, mounts: Mounts) -> (ListedFolder, Vec<Name
             }
         };
         let name = Name(entry.file_name().as_bytes().to_vec());
-        // What is gone meanwhile needs no place in a shard.
-        let Ok(status) = entry.metadata() else { continue };
+        let status = match entry.metadata() {
+            Ok(status) => status,
+            // What is gone meanwhile needs no place in a shard.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                folder.problem = Some(error.to_string());
+                continue;
+            }
+        };
         if status.is_dir() {
             if mounts == Mounts::Enter || status.dev() == device {
                 below.push(path.join(&name.0));
@@ -244,14 +260,14 @@ fn cost(files: u64, bytes: u64) -> u64 {
 /// How large shards and units are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// What a shard costs at the least, but for the last ones.
+    /// What a shard costs at the least, but for the last ones; at most by a unit more.
     pub shard_bytes: u64,
     /// What a unit costs at most, unless it is one file.
     pub unit_bytes: u64,
 }
 
 impl Sizes {
-    /// Shards of at most this size, and so many of them that all ranks have work to the end.
+    /// Shards of about this size at most, and so many of them that all ranks have work to the end.
     pub fn of(total_files: u64, total_bytes: u64, ranks: usize, shard_bytes_max: u64) -> Sizes {
         const SHARDS_OF_A_RANK: u64 = 4;
         const SHARD_BYTES_MIN: u64 = 64 << 20;
@@ -287,8 +303,8 @@ impl ListedTree {
         self.folders.values().filter_map(|it| Some((&it.path, it.problem.as_deref()?)))
     }
 
-    /// The units of this source in the order of a walk, and those of the last shard.
-    pub fn units(&self, source: &Name, unit_bytes: u64) -> (Vec<Unit>, Vec<Unit>) {
+    /// The units of this source, in the order of a walk.
+    pub fn units(&self, source: &Name, unit_bytes: u64) -> Vec<Unit> {
         let mut totals: BTreeMap<&Name, (u64, u64)> = BTreeMap::new();
         let mut below: BTreeMap<&Name, Vec<&Name>> = BTreeMap::new();
         // The longest paths first, so that a folder comes before the one that holds it.
@@ -313,7 +329,8 @@ impl ListedTree {
         while let Some(path) = waiting.pop() {
             let Some(folder) = self.folders.get(path) else { continue };
             let (files, bytes) = totals.get(path).copied().unwrap_or_default();
-            if cost(files, bytes) <= unit_bytes {
+            // What was not listed to its end may hold more than is known.
+            if cost(files, bytes) <= unit_bytes || folder.problem.is_some() {
                 units.push(Unit { path: path.clone(), part: UnitPart::Whole, files, bytes });
                 continue;
             }
@@ -322,12 +339,18 @@ impl ListedTree {
             folders.sort_by(|left, right| right.cmp(left));
             waiting.extend(folders);
         }
-        let last = self.last(source, &units);
-        (units, last)
+        units
     }
 
-    /// What the last shard has: all folders, and the links that lie in several units.
-    fn last(&self, source: &Name, units: &[Unit]) -> Vec<Unit> {
+    /// A folder that no unit has, which must not be.
+    pub fn uncovered(&self, units: &[Unit]) -> Option<&Name> {
+        let places = Places::of(units);
+        self.folders.keys().find(|folder| !places.cover(folder))
+    }
+
+    /// What the last shard has: the links that lie in several units of all sources, and all
+    /// folders.
+    pub fn last(&self, sources: &[Name], units: &[Unit]) -> Vec<Unit> {
         let mut last = Vec::new();
         let mut holders: BTreeMap<FileKey, BTreeSet<(&Name, &Name)>> = BTreeMap::new();
         for folder in self.folders.values() {
@@ -354,7 +377,9 @@ impl ListedTree {
             last.push(Unit { path, part, files, bytes: 0 });
         }
         // Behind the links, which change the folders' times.
-        last.push(Unit { path: source.clone(), part: UnitPart::Folders, files: 0, bytes: 0 });
+        for source in sources {
+            last.push(Unit { path: source.clone(), part: UnitPart::Folders, files: 0, bytes: 0 });
+        }
         last
     }
 }
@@ -378,14 +403,27 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// The place of the unit that has a file; that of none where it has no unit.
-    fn unit_of(&self, folder: &Name, name: &Name, units: &[Unit]) -> usize {
+    /// Whether what lies in a folder has a unit.
+    fn cover(&self, folder: &Name) -> bool {
+        self.contents.contains_key(folder) || self.whole_above(folder).is_some()
+    }
+
+    /// The place of the unit that has a folder and all that is below it.
+    fn whole_above(&self, folder: &Name) -> Option<usize> {
         let mut above = Some(folder.clone());
         while let Some(path) = above {
             if let Some(place) = self.whole.get(&path) {
-                return *place;
+                return Some(*place);
             }
             above = path.parent().filter(|parent| parent.0.len() < path.0.len());
+        }
+        None
+    }
+
+    /// The place of the unit that has a file; that of none where it has no unit.
+    fn unit_of(&self, folder: &Name, name: &Name, units: &[Unit]) -> usize {
+        if let Some(place) = self.whole_above(folder) {
+            return place;
         }
         let has = |place: &&usize| match &units[**place].part {
             UnitPart::Contents { from, before } => {
@@ -402,6 +440,11 @@ impl<'a> Places<'a> {
 /// What lies in a folder itself, in units of at most this cost where the cuts allow.
 fn contents(folder: &ListedFolder, unit_bytes: u64) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
+    if folder.cuts.is_empty() {
+        // What appears in it has its place all the same.
+        let part = UnitPart::Contents { from: None, before: None };
+        units.push(Unit { path: folder.path.clone(), part, files: 0, bytes: 0 });
+    }
     for cut in &folder.cuts {
         let fits = units
             .last()

@@ -2,13 +2,13 @@
 //!
 //! Two questions, which both need more than one look at the rates of one run:
 //! - *Slow*: a host that gets less than the others while all run, and that is also slower alone. If
-//!   it is as fast alone, it gets less of what is shared. A host that is slower alone by twice that
-//!   is slow, too, whatever it gets together.
+//!   it is as fast alone, it gets less of what is shared. A host that is slower alone by twice as
+//!   much, in two runs or more, is slow, too, whatever it gets together.
 //! - *Shared*: hosts that get less together than each gets alone.
 //!
 //! Each host's rates are compared with the median of the others in the same run, so that what slows
-//! all of them in one run does not count. A difference counts if its interval lies beyond
-//! [`RELEVANT`]. Of several combinations the fastest one is looked at. The level is divided by the
+//! all of them in one run does not count. Such a difference counts if its interval lies beyond
+//! [`RELEVANT`]; medians of runs alone count if they differ by as much. Of several combinations the fastest one is looked at. The level is divided by the
 //! number of hosts, since each of them is asked.
 
 use std::collections::BTreeMap;
@@ -75,6 +75,7 @@ pub fn verdict(runs: &[RunRecord], all: usize) -> HostsVerdict {
         found.not_known = Some("no run had all hosts".to_owned());
         return found;
     };
+    let mut alone_runs = BTreeMap::new();
     for (index, part) in names.hosts.iter().enumerate() {
         let own: Vec<f64> = together.iter().map(|run| run[index]).collect();
         let alone: Vec<f64> = good
@@ -82,6 +83,7 @@ pub fn verdict(runs: &[RunRecord], all: usize) -> HostsVerdict {
             .filter(|run| run.hosts.len() == 1 && run.hosts[0].rank == part.rank)
             .filter_map(|run| run.hosts[0].window_bytes_per_second)
             .collect();
+        alone_runs.insert(part.rank, alone.len());
         found.hosts.push(HostRates {
             host: part.host.clone(),
             rank: part.rank,
@@ -90,8 +92,14 @@ pub fn verdict(runs: &[RunRecord], all: usize) -> HostsVerdict {
             over_others: over_others(&together, index, all),
         });
     }
+    let key = |host: &HostRates| host.together_bytes_per_second.unwrap_or(f64::INFINITY);
+    found.hosts.sort_by(|left, right| key(left).total_cmp(&key(right)));
     if all < 2 {
         found.not_known = Some("there is one host".to_owned());
+        return found;
+    }
+    if together.is_empty() {
+        found.not_known = Some("the runs of all hosts have no rates of the hosts".to_owned());
         return found;
     }
     if together.len() < RUNS_MIN {
@@ -101,14 +109,12 @@ pub fn verdict(runs: &[RunRecord], all: usize) -> HostsVerdict {
         ));
         return found;
     }
-    conclude(&mut found);
-    let key = |host: &HostRates| host.together_bytes_per_second.unwrap_or(f64::INFINITY);
-    found.hosts.sort_by(|left, right| key(left).total_cmp(&key(right)));
+    conclude(&mut found, &alone_runs);
     found
 }
 
 /// The runs of the combination with the highest rate of all hosts, with whatever number of hosts.
-fn of_the_fastest(runs: &[RunRecord], all: usize) -> Vec<&RunRecord> {
+pub fn of_the_fastest(runs: &[RunRecord], all: usize) -> Vec<&RunRecord> {
     let mut groups: BTreeMap<Cell, Vec<&RunRecord>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.error.is_none()) {
         let mut cell = run.cell.clone();
@@ -141,33 +147,32 @@ fn over_others(together: &[Vec<f64>], index: usize, all: usize) -> Option<ShareI
     Some(ShareInterval { ratio: median(&ratios)?, low, high })
 }
 
-fn conclude(found: &mut HostsVerdict) {
+/// Runs of a host alone from which it is called slow although it gets as much as the others
+/// together: one may have been disturbed.
+const ALONE_MIN: usize = 2;
+
+fn conclude(found: &mut HostsVerdict, alone_runs: &BTreeMap<u64, usize>) {
     let alone: Vec<f64> =
         found.hosts.iter().filter_map(|host| host.alone_bytes_per_second).collect();
-    let usual_alone = median(&alone);
+    let usual_alone = median(&alone).filter(|_| alone.len() > 1);
     for host in &found.hosts {
         let is_behind = host.over_others.is_some_and(|share| share.high < 1.0 - RELEVANT);
-        // What is shared can be so scarce that a slow host gets as much as the others.
-        let is_slow_alone = match (host.alone_bytes_per_second, usual_alone) {
-            (Some(own), Some(usual)) => alone.len() > 2 && own < (1.0 - 2.0 * RELEVANT) * usual,
-            _ => false,
+        let (Some(own), Some(usual)) = (host.alone_bytes_per_second, usual_alone) else {
+            if is_behind {
+                found.not_known = Some(format!(
+                    "{} (rank {}) gets less than the others; alone it, or all others, did not run",
+                    host.host, host.rank
+                ));
+            }
+            continue;
         };
-        if is_slow_alone {
+        // What is shared can be so scarce that a slow host gets as much as the others.
+        let is_sure = alone_runs.get(&host.rank).is_some_and(|runs| *runs >= ALONE_MIN);
+        let is_slow_alone = alone.len() > 2 && own < (1.0 - 2.0 * RELEVANT) * usual && is_sure;
+        if is_slow_alone || (is_behind && own <= (1.0 - RELEVANT) * usual) {
             found.slow.push(host.rank);
-            continue;
-        }
-        if !is_behind {
-            continue;
-        }
-        match (host.alone_bytes_per_second, usual_alone) {
-            (Some(own), Some(usual)) if alone.len() > 1 && own > (1.0 - RELEVANT) * usual => {
-                found.disadvantaged.push(host.rank);
-            }
-            (Some(_), Some(_)) if alone.len() > 1 => found.slow.push(host.rank),
-            _ => {
-                found.not_known = Some(format!("{} did not run alone, or no other did", host.host));
-                found.slow.push(host.rank);
-            }
+        } else if is_behind {
+            found.disadvantaged.push(host.rank);
         }
     }
     // The median over the hosts: one that is slow alone is as slow together.

@@ -20,7 +20,7 @@ use service::outcome::Outcome;
 use crate::arguments::{BackupArgs, RestoreArgs, SetArgs, VerifyArgs};
 use crate::bench::mail;
 use crate::job::Job;
-use crate::say::{SetProgress, to_standard_output};
+use crate::say::{SetProgress, to_standard_error, to_standard_output};
 
 /// Backs up.
 ///
@@ -46,12 +46,13 @@ pub fn backup(arguments: &BackupArgs, job: &Job) -> Result<Outcome, Failure> {
         shard_bytes: arguments.shard_size.0.max(1),
         at_once: at_once(&arguments.set),
     };
+    tell_differences(job, &arguments.set);
     let progress = SetProgress::new(arguments.set.loudness());
     let written = back_up(&job.ranks, &request, &progress, &job.cancel);
     progress.close();
     let set = written.map_err(|error| failure(&error))?;
     quit(&job.ranks).map_err(|error| mail(&error))?;
-    let is_whole = set.warnings == 0;
+    let is_whole = set.warnings == 0 && !set.was_complete;
     show(&ManySetAnswer::written(set), &arguments.set)?;
     Ok(if is_whole { Outcome::Done } else { Outcome::Warned })
 }
@@ -86,6 +87,7 @@ fn read(
     if !job.is_first() {
         return follow(options, job);
     }
+    tell_differences(job, arguments);
     let progress = SetProgress::new(arguments.loudness());
     let read = read_set(&job.ranks, options, reading, at_once(arguments), &progress, &job.cancel);
     progress.close();
@@ -132,9 +134,16 @@ fn show(answer: &ManySetAnswer, arguments: &SetArgs) -> Result<(), Failure> {
     to_standard_output(&text)
 }
 
-/// The same path on every host, wherever the ranks were started.
+/// The same path on every host, wherever the ranks were started, and without a slash at its end.
 fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components().collect()
+}
+
+/// Says what differs between the hosts and may matter.
+fn tell_differences(job: &Job, arguments: &SetArgs) {
+    for difference in job.differences.iter().filter(|_| !arguments.quiet) {
+        to_standard_error(&format!("takeup-mpi: {difference}\n"));
+    }
 }
 
 fn failure(error: &SetError) -> Failure {
@@ -148,6 +157,9 @@ fn failure(error: &SetError) -> Failure {
         SetError::Another { .. } => Some("name another folder, or remove the old shards"),
         SetError::Incomplete { .. } => Some("run the backup again: it goes on where it ended"),
         SetError::Journal(JournalError::Later { .. }) => Some("install that version"),
+        SetError::Journal(JournalError::Taken { .. }) => {
+            Some("wait for its end, or name another folder")
+        }
         _ => None,
     };
     Failure::new(error, hint.map(str::to_owned))

@@ -159,6 +159,15 @@ fn milliseconds(seconds: f64) -> String {
 /// A set that was written, verified or restored by many hosts.
 pub fn set(answer: &ManySetAnswer, style: Style) -> String {
     let set = &answer.set;
+    if set.was_complete {
+        let folder = escape(set.folder.as_bytes());
+        let first = format!(
+            "nothing was written: {folder} holds a complete set of {} in {}",
+            counted(set.members, "member", "members"),
+            counted(set.shards, "shard", "shards"),
+        );
+        return format!("{}\nname another folder for a new backup\n", strong(&first, style));
+    }
     let verb = match answer.command.as_str() {
         "many verify" => "verified",
         "many restore" => "restored",

@@ -1,7 +1,7 @@
 //! What many hosts found or did together, as answers: of `takeup-mpi`.
 
 use many::set::{SetAnswer, SetRead};
-use many::verdict::{HostsVerdict, verdict};
+use many::verdict::{HostsVerdict, of_the_fastest, verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,10 +67,8 @@ impl ManyBenchAnswer {
 
 /// The latest run of all hosts, of the combination with the highest rate.
 fn fastest(done: &ExperimentDone, ranks: usize) -> Option<TogetherRun> {
-    let of_all = done.experiment.runs.iter().filter(|run| run.hosts.len() == ranks);
-    let speed = |run: &experiment::record::RunRecord| run.bytes_per_second().unwrap_or(0.0);
-    let best = of_all.clone().max_by(|left, right| speed(left).total_cmp(&speed(right)))?;
-    let run = of_all.rev().find(|run| run.cell == best.cell && run.error.is_none())?;
+    let runs = of_the_fastest(&done.experiment.runs, ranks);
+    let run = runs.into_iter().rev().find(|run| run.hosts.len() == ranks)?;
     let measure = |name: &str| run.measures.get(name).copied().unwrap_or_default();
     Some(TogetherRun {
         bytes_per_second: run.bytes_per_second()?,

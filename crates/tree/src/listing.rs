@@ -489,7 +489,7 @@ impl Names {
                 Some(Err(error)) => return Err(Stop::Error(error)),
             };
             let name = entry.file_name();
-            if matches!(name.to_bytes(), b"." | b"..") {
+            if matches!(name.to_bytes(), b"." | b"..") || !filter.part().has_name(name.to_bytes()) {
                 continue;
             }
             let mut kind = EntryKind::from_file_type(entry.file_type());
@@ -497,7 +497,7 @@ impl Names {
                 kind = statat(descriptor, name, AtFlags::SYMLINK_NOFOLLOW)
                     .map_or(EntryKind::Unknown, |stat| kind_of(&stat));
             }
-            if !filter.has(name.to_bytes(), kind) {
+            if !filter.part().has_kind(kind) {
                 continue;
             }
             if filter.excludes(name.to_bytes(), kind) {

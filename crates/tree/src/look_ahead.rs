@@ -249,6 +249,7 @@ mod tests {
             file_systems: FileSystems::All,
             look: crate::Look::Names,
             changed: None,
+            parts: Arc::default(),
             stop: Arc::default(),
         };
         let budget = NamesBudget { held_bytes: Default::default(), bytes_max: 1 << 20 };

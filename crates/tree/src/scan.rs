@@ -46,7 +46,7 @@ use crate::listing::{GETDENTS_BYTES, open_directory};
 use crate::listing::{ListRules, Listed, ListingJob, Look, Names, NamesBudget};
 use crate::look_ahead::{Claim, LookAhead, Ticket};
 use crate::scan_problem::{ScanProblem, ScanProblemKind};
-use crate::source::{Source, Stripped};
+use crate::source::{Source, Stripped, archive_path};
 use crate::source_part::SourcePart;
 use crate::status::Status;
 use selective::{LastFolder, passed};
@@ -90,7 +90,9 @@ pub struct ScanOptions {
     /// What has changed, of a walk that looks at the state of everything: only the folders that
     /// hold some of it are read, and those that [`Scan::list_last`] asks for. `None`: all are.
     pub changed: Option<Arc<ChangedPaths>>,
-    /// Which part of each source, by its place; sources behind the end are walked as a whole.
+    /// Which part of each source, by its place. With any, the sources are pieces of a tree that
+    /// was listed before: one that is gone meanwhile, or cannot be read, is a problem of the walk
+    /// and no error, and each is opened only when its turn comes.
     pub parts: Arc<[SourcePart]>,
     pub look_ahead: LookAheadLimits,
     /// Set it from any thread to end the scan within one read of a directory.
@@ -120,7 +122,7 @@ pub const PATH_BYTES_MAX: usize = 256 << 10;
 
 /// The walk. One thread draws from it.
 pub struct Scan {
-    sources: VecDeque<Source>,
+    sources: VecDeque<Waiting>,
     stripped: Vec<Stripped>,
     /// The holder of the source being walked, then one level per directory.
     levels: Vec<Level>,
@@ -143,6 +145,37 @@ pub struct Scan {
     budget: Arc<NamesBudget>,
     rules: Arc<ListRules>,
     buffer: Vec<u8>,
+}
+
+/// A source whose turn is still to come.
+enum Waiting {
+    Open(Source),
+    Named(PathBuf, u32),
+}
+
+impl Waiting {
+    /// The source, if it is what its part needs.
+    fn open(self, rules: &ListRules) -> Result<Source, Box<ScanProblem>> {
+        let (path, number) = match self {
+            Waiting::Open(source) => return Ok(source),
+            Waiting::Named(path, number) => (path, number),
+        };
+        let problem = |error: io::Error| {
+            let (path, _) = archive_path(&path);
+            Box::new(ScanProblem::open_directory(path, error))
+        };
+        let source = Source::open(&path, number).map_err(|error| {
+            problem(match error {
+                ScanError::Source { source, .. } | ScanError::OpenSource { source, .. } => source,
+                other => io::Error::other(other),
+            })
+        })?;
+        let is_folder = source.holder.names().kind(0) == EntryKind::Directory;
+        if !is_folder && *rules.part_of(number) != SourcePart::Whole {
+            return Err(problem(Errno::NOTDIR.into()));
+        }
+        Ok(source)
+    }
 }
 
 /// A directory between the source and the current one, or one that is listed ahead.
@@ -181,9 +214,16 @@ impl Scan {
         if sources.is_empty() {
             return Err(ScanError::NoSource);
         }
-        let opened = sources.iter().zip(0..).map(|(path, number)| Source::open(path, number));
-        let mut opened: VecDeque<Source> = opened.collect::<Result<_, _>>()?;
-        let stripped = opened.iter_mut().filter_map(|source| source.stripped.take()).collect();
+        let mut stripped = Vec::new();
+        let wait = |(path, number): (&PathBuf, u32)| {
+            if !options.parts.is_empty() {
+                return Ok(Waiting::Named(path.clone(), number));
+            }
+            let mut source = Source::open(path, number)?;
+            stripped.extend(source.stripped.take());
+            Ok(Waiting::Open(source))
+        };
+        let opened = sources.iter().zip(0..).map(wait).collect::<Result<_, ScanError>>()?;
         let limits = options.look_ahead;
         let budget = Arc::new(NamesBudget {
             held_bytes: AtomicUsize::new(0),
@@ -248,8 +288,11 @@ impl Scan {
             }
             self.last = None;
             let Some(level) = self.levels.last_mut() else {
-                let Some(source) = self.sources.pop_front() else { return Progress::End };
-                self.levels.push(Level::of_holder(source.holder));
+                let Some(waiting) = self.sources.pop_front() else { return Progress::End };
+                match waiting.open(&self.rules) {
+                    Ok(source) => self.levels.push(Level::of_holder(source.holder)),
+                    Err(problem) => items.push(Item::Problem(problem)),
+                }
                 continue;
             };
             if level.next_index == level.names.len() {

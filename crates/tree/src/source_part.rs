@@ -18,20 +18,25 @@ pub enum SourcePart {
 }
 
 impl SourcePart {
-    /// Whether a name in a folder of the source belongs to it.
-    pub(crate) fn has(&self, name: &[u8], kind: EntryKind) -> bool {
-        let is_folder = kind == EntryKind::Directory;
+    /// Whether a name in a folder of the source can belong to it, whatever it stands for: known
+    /// without looking at the object.
+    pub(crate) fn has_name(&self, name: &[u8]) -> bool {
         match self {
-            SourcePart::Whole => true,
-            SourcePart::Folders => is_folder,
+            SourcePart::Whole | SourcePart::Folders => true,
             SourcePart::Contents { from, before } => {
-                !is_folder
-                    && from.as_ref().is_none_or(|from| name >= &from[..])
+                from.as_ref().is_none_or(|from| name >= &from[..])
                     && before.as_ref().is_none_or(|before| name < &before[..])
             }
-            SourcePart::Named(names) => {
-                !is_folder && names.binary_search_by(|known| known[..].cmp(name)).is_ok()
-            }
+            SourcePart::Named(names) => names.binary_search_by(|known| known[..].cmp(name)).is_ok(),
+        }
+    }
+
+    /// Whether objects of this kind belong to it.
+    pub(crate) fn has_kind(&self, kind: EntryKind) -> bool {
+        match self {
+            SourcePart::Whole => true,
+            SourcePart::Folders => kind == EntryKind::Directory,
+            SourcePart::Contents { .. } | SourcePart::Named(_) => kind != EntryKind::Directory,
         }
     }
 

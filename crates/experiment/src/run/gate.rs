@@ -14,6 +14,11 @@ pub trait Gate {
     /// # Errors
     /// When it is not to begin at all: another host failed, or the run is being stopped.
     fn pass(&self, cancel: &Cancel) -> Result<(), GateError>;
+
+    /// What was measured began so many seconds after the gate: a program had to start first.
+    fn late(&self, seconds: f64) {
+        let _ = seconds;
+    }
 }
 
 /// Why a run that was prepared does not begin.
@@ -43,6 +48,13 @@ impl CommonStart {
     /// See [`Gate::pass`].
     pub fn wait(&self, cancel: &Cancel) -> Result<(), GateError> {
         self.0.as_ref().map_or(Ok(()), |gate| gate.pass(cancel))
+    }
+
+    /// See [`Gate::late`].
+    pub fn late(&self, seconds: f64) {
+        if let Some(gate) = &self.0 {
+            gate.late(seconds.max(0.0));
+        }
     }
 }
 

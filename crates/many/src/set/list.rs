@@ -26,20 +26,18 @@ struct Lists<'a> {
 impl Orders for Lists<'_> {
     type Error = SetError;
 
-    fn next(&mut self) -> Option<Message> {
+    fn next(&mut self, _: usize) -> Option<Message> {
         self.waiting.pop_front().map(|path| Message::List { path })
     }
 
     fn answered(&mut self, rank: usize, answer: Message) -> Result<(), SetError> {
         let Message::Listed(listing) = answer else { return Err(self.wrong(rank, answer)) };
-        let Listing { folders, left, failed } = *listing;
-        if let Some(why) = failed {
-            // Only of what was asked for first: all else was seen a moment ago, and may be gone.
-            if self.tree.totals().0 == 0 || !self.sources.is_empty() && folders.is_empty() {
-                let host = self.ranks.hosts[rank].clone();
-                let what = "list the source".to_owned();
-                return Err(SetError::Host { host, rank, what, why });
-            }
+        let Listing { asked, folders, left, failed } = *listing;
+        // All but the sources were seen a moment ago, and are gone since.
+        if let Some(why) = failed.filter(|_| self.sources.contains(&asked)) {
+            let host = self.ranks.hosts[rank].clone();
+            let what = format!("list {}", base::escape::escape(&asked.0));
+            return Err(SetError::Host { host, rank, what, why });
         }
         folders.into_iter().for_each(|folder| self.tree.add(folder));
         self.waiting.extend(left);
@@ -63,13 +61,15 @@ impl Lists<'_> {
     }
 }
 
-/// Lists the sources and begins a journal with the plan.
+/// Lists the sources and begins the journal with the plan; returns the seconds that the listing
+/// took, too.
 pub(super) fn planned(
+    journal: &mut Journal,
     ranks: &Ranks,
     request: &SetRequest,
     tell: &dyn Tell,
     cancel: &Cancel,
-) -> Result<(Journal, State, f64), SetError> {
+) -> Result<(State, f64), SetError> {
     let begun = Instant::now();
     let mut lists = Lists {
         tree: ListedTree::default(),
@@ -90,12 +90,13 @@ pub(super) fn planned(
     let (folders, files, bytes) = tree.totals();
     let list_seconds = begun.elapsed().as_secs_f64();
     let sizes = Sizes::of(files, bytes, ranks.hosts.len(), request.shard_bytes);
-    let (mut units, mut last): (Vec<Unit>, Vec<Unit>) = (Vec::new(), Vec::new());
-    for source in &request.sources {
-        let (own, its_last) = tree.units(source, sizes.unit_bytes);
-        units.extend(own);
-        last.extend(its_last);
+    let units: Vec<Unit> =
+        (request.sources.iter()).flat_map(|source| tree.units(source, sizes.unit_bytes)).collect();
+    if let Some(folder) = tree.uncovered(&units) {
+        let why = "it has no place in any shard: this is a defect of takeup".to_owned();
+        return Err(SetError::Folder { path: folder.to_path(), why });
     }
+    let last = tree.last(&request.sources, &units);
     let count = units.len();
     let mut shards = gather(units, sizes);
     shards.push(last);
@@ -119,12 +120,12 @@ pub(super) fn planned(
         options: options_text(request),
         begun_unix_seconds: unix_seconds(),
     };
-    let mut journal = Journal::begin(&request.options.folder, first.clone())?;
+    journal.begin(first.clone())?;
     let mut lines: Vec<Line> = planned.iter().cloned().map(Line::Planned).collect();
     lines.push(Line::PlanEnds { shards: planned.len() as u64 });
     journal.append_all(&lines)?;
     let state = State::of_plan(first, planned);
-    Ok((journal, state, list_seconds))
+    Ok((state, list_seconds))
 }
 
 /// A new identity, as digits.

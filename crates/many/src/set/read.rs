@@ -1,6 +1,6 @@
 //! A set verified or restored by all ranks.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::time::Instant;
 
@@ -17,8 +17,14 @@ use crate::together::Ranks;
 struct Reads<'a> {
     ranks: &'a Ranks,
     waiting: VecDeque<(SealedShard, Reading)>,
+    /// Shards that this rank could not verify: another one tries.
+    again: Vec<(SealedShard, Reading, usize)>,
+    /// Ranks that could not read what another one can, and get no more.
+    blind: BTreeSet<usize>,
     last: Option<(SealedShard, Reading)>,
-    in_hand: u64,
+    in_hand: BTreeMap<u64, (SealedShard, Reading)>,
+    /// Shards that were tried twice, and the first rank.
+    tried: BTreeMap<u64, usize>,
     done: Vec<ShardRead>,
     damaged: Vec<String>,
     share: Shares,
@@ -28,31 +34,77 @@ struct Reads<'a> {
     begun: Instant,
 }
 
+impl Reads<'_> {
+    /// The next shard for a rank.
+    fn next_shard(&mut self, rank: usize) -> Option<(SealedShard, Reading)> {
+        let seeing = |other: &usize| *other != rank && !self.blind.contains(other);
+        let is_alone = !(0..self.ranks.hosts.len()).any(|other| seeing(&other));
+        if self.blind.contains(&rank) && !is_alone {
+            return None;
+        }
+        if let Some(at) = self.again.iter().position(|(_, _, first)| *first != rank || is_alone) {
+            let (sealed, reading, first) = self.again.swap_remove(at);
+            self.tried.insert(sealed.shard, first);
+            return Some((sealed, reading));
+        }
+        if let Some(order) = self.waiting.pop_front() {
+            return Some(order);
+        }
+        if !self.in_hand.is_empty() || !self.again.is_empty() {
+            return None;
+        }
+        let (sealed, mut reading) = self.last.take()?;
+        let is_whole = self.damaged.is_empty() && self.done.iter().all(|it| it.warnings == 0);
+        if let Reading::Restore { replaces, .. } = &mut reading {
+            // Links in the last shard replace what the others have made. Where something was there
+            // before, or is missing, nothing is replaced: it may be the user's.
+            *replaces |= is_whole;
+        }
+        Some((sealed, reading))
+    }
+
+    /// A shard that a rank could not read.
+    fn failed(&mut self, rank: usize, shard: u64, why: &str) {
+        let order = self.in_hand.remove(&shard);
+        if let Some((sealed, reading @ Reading::Verify)) = order.clone()
+            && self.ranks.hosts.len() > 1
+            && !self.tried.contains_key(&shard)
+        {
+            self.again.push((sealed, reading, rank));
+            return;
+        }
+        if matches!(order, Some((_, Reading::Restore { .. }))) {
+            self.blind.insert(rank);
+        }
+        let host = &self.ranks.hosts[rank];
+        self.damaged.push(format!("shard {shard}, {host} (rank {rank}): {why}"));
+    }
+}
+
 impl Orders for Reads<'_> {
     type Error = SetError;
 
-    fn next(&mut self) -> Option<Message> {
-        let (sealed, reading) = match self.waiting.pop_front() {
-            Some(order) => order,
-            None if self.in_hand == 0 => self.last.take()?,
-            None => return None,
-        };
-        self.in_hand += 1;
+    fn next(&mut self, rank: usize) -> Option<Message> {
+        let (sealed, reading) = self.next_shard(rank)?;
+        self.in_hand.insert(sealed.shard, (sealed.clone(), reading.clone()));
         Some(Message::Read { sealed: Box::new(sealed), reading })
     }
 
     fn answered(&mut self, rank: usize, answer: Message) -> Result<(), SetError> {
-        self.in_hand -= 1;
         match answer {
             Message::ReadDone(read) => {
+                self.in_hand.remove(&read.shard);
+                if let Some(first) = self.tried.get(&read.shard).filter(|first| **first != rank) {
+                    let host = &self.ranks.hosts[*first];
+                    self.tell.say(&format!("{host} (rank {first}) does not see what others see"));
+                    self.blind.insert(*first);
+                }
                 self.share.add(rank, read.source_bytes, read.seconds, read.limit.as_deref());
                 self.done.push(*read);
                 Ok(())
             }
-            // What cannot be read is damage of this shard; the others are looked at all the same.
             Message::Failed { run, why } => {
-                self.damaged
-                    .push(format!("shard {run}, {} (rank {rank}): {why}", self.ranks.hosts[rank]));
+                self.failed(rank, run, &why);
                 Ok(())
             }
             other => Err(unexpected(rank, &other).into()),
@@ -86,16 +138,7 @@ pub fn read_set(
     let folder = &options.folder;
     let state = complete(folder)?;
     let shards = state.planned.len() as u64;
-    let of = |sealed: &SealedShard| {
-        let reading = match reading {
-            Reading::Restore { into, .. } if sealed.shard == shards => {
-                // Links in it replace the files of other shards.
-                Reading::Restore { into: into.clone(), replaces: true }
-            }
-            other => other.clone(),
-        };
-        (sealed.clone(), reading)
-    };
+    let of = |sealed: &SealedShard| (sealed.clone(), reading.clone());
     let mut waiting: VecDeque<(SealedShard, Reading)> = state.sealed.values().map(of).collect();
     let last = waiting.pop_back();
     let total = (shards, state.sealed.values().map(|it| it.source_bytes).sum());
@@ -106,8 +149,11 @@ pub fn read_set(
     let mut orders = Reads {
         ranks,
         waiting,
+        again: Vec::new(),
+        blind: BTreeSet::new(),
         last,
-        in_hand: 0,
+        in_hand: BTreeMap::new(),
+        tried: BTreeMap::new(),
         done: Vec::new(),
         damaged: Vec::new(),
         share: Shares::of(ranks),
@@ -125,6 +171,7 @@ pub fn read_set(
         set: state.begun.set.clone(),
         shards,
         kept_shards: 0,
+        was_complete: false,
         members: done.iter().map(|it| it.members).sum(),
         source_bytes: done.iter().map(|it| it.source_bytes).sum(),
         stored_bytes: done.iter().map(|it| it.stored_bytes).sum(),

@@ -96,6 +96,8 @@ pub struct SetAnswer {
     pub shards: u64,
     /// Shards that an earlier run had sealed.
     pub kept_shards: u64,
+    /// The backup was complete before this run, which wrote nothing.
+    pub was_complete: bool,
     pub members: u64,
     /// Bytes of content.
     pub source_bytes: u64,

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::path::Path;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use flow::cancel::Cancel;
 
@@ -12,7 +12,7 @@ use super::terms::{
     Progress, SetAnswer, SetError, SetRequest, Shares, Step, Tell, failed_host, unix_seconds, work,
 };
 use crate::conduct::{Moved, Orders, hand_out};
-use crate::journal::{Complete, Journal, Line, PlannedShard, State};
+use crate::journal::{Complete, Journal, Line, PlannedShard, SealedShard, State};
 use crate::message::{Message, unexpected};
 use crate::name::Name;
 use crate::shards;
@@ -28,6 +28,7 @@ struct Writes<'a> {
     /// their times as they are then.
     last: Option<PlannedShard>,
     in_hand: u64,
+    folder: PathBuf,
     share: &'a mut Shares,
     tell: &'a dyn Tell,
     begun: Instant,
@@ -37,7 +38,7 @@ struct Writes<'a> {
 impl Orders for Writes<'_> {
     type Error = SetError;
 
-    fn next(&mut self) -> Option<Message> {
+    fn next(&mut self, _: usize) -> Option<Message> {
         let order = match self.waiting.pop_front() {
             Some(order) => order,
             None if self.in_hand == 0 => self.last.take()?,
@@ -57,6 +58,10 @@ impl Orders for Writes<'_> {
             }
             other => return Err(unexpected(rank, &other).into()),
         };
+        if let Err(why) = wait_for(&sealed, &self.folder) {
+            let (host, what) = (self.ranks.hosts[rank].clone(), self.what(sealed.shard));
+            return Err(SetError::Host { host, rank, what, why });
+        }
         self.journal.append(&Line::Sealed(sealed.clone()))?;
         let (bytes, seconds) = (sealed.source_bytes, sealed.seconds);
         self.share.add(rank, bytes, seconds, sealed.limit.as_deref());
@@ -100,10 +105,26 @@ pub fn back_up(
     let failed =
         |why: std::io::Error| SetError::Folder { path: folder.clone(), why: why.to_string() };
     fs::create_dir_all(folder).map_err(failed)?;
-    let (mut journal, mut state, list_seconds) = begun_or_planned(ranks, request, tell, cancel)?;
+    check_places(request)?;
+    let (mut journal, found) = Journal::open(folder)?;
+    let (mut state, list_seconds) = match found {
+        Some(state) => {
+            check_same(&state, request)?;
+            match state.plan_is_whole {
+                true => (state, 0.0),
+                // Nothing is sealed before a plan is whole.
+                false => planned(&mut journal, ranks, request, tell, cancel)?,
+            }
+        }
+        None => {
+            check_no_shards(folder)?;
+            planned(&mut journal, ranks, request, tell, cancel)?
+        }
+    };
     forget_changed(&mut state, folder, tell);
+    let was_complete = state.complete.is_some();
     let kept_shards = state.sealed.len() as u64;
-    if kept_shards > 0 {
+    if kept_shards > 0 && !was_complete {
         tell.say(&format!(
             "{kept_shards} of {} shards are sealed already: going on",
             state.planned.len()
@@ -122,6 +143,7 @@ pub fn back_up(
         waiting,
         last,
         in_hand: 0,
+        folder: folder.clone(),
         share: &mut share,
         tell,
         begun: Instant::now(),
@@ -138,7 +160,8 @@ pub fn back_up(
     }
     let answer = answer(&state, folder);
     let seconds = begun.elapsed().as_secs_f64();
-    Ok(SetAnswer { kept_shards, seconds, list_seconds, hosts: share.end(), ..answer })
+    let hosts = share.end();
+    Ok(SetAnswer { kept_shards, was_complete, seconds, list_seconds, hosts, ..answer })
 }
 
 /// The last line of a journal of which all shards are sealed.
@@ -170,21 +193,59 @@ fn answer(state: &State, folder: &Path) -> SetAnswer {
     }
 }
 
-/// The journal in the folder, if it is of this backup, else a new one with its plan; and the
-/// seconds in which the tree was listed. Nothing is sealed before a plan is whole.
-fn begun_or_planned(
-    ranks: &Ranks,
-    request: &SetRequest,
-    tell: &dyn Tell,
-    cancel: &Cancel,
-) -> Result<(Journal, State, f64), SetError> {
-    let folder = &request.options.folder;
-    let Some(state) = Journal::read(folder)? else { return planned(ranks, request, tell, cancel) };
-    check_same(&state, request)?;
-    if !state.plan_is_whole {
-        return planned(ranks, request, tell, cancel);
+/// Whether sources and shards lie apart: no source in another one, and the shards in none.
+fn check_places(request: &SetRequest) -> Result<(), SetError> {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = real(&request.options.folder);
+    let sources: Vec<PathBuf> = request.sources.iter().map(|it| real(&it.to_path())).collect();
+    for (place, source) in sources.iter().enumerate() {
+        let inside = sources
+            .iter()
+            .enumerate()
+            .find(|(other, it)| *other != place && it.starts_with(source));
+        if let Some((_, inside)) = inside {
+            let why = format!("it lies in {}, which is a source, too", source.display());
+            return Err(SetError::Folder { path: inside.clone(), why });
+        }
+        if folder.starts_with(source) {
+            let why = format!("the shards would lie in the source {}", source.display());
+            return Err(SetError::Folder { path: folder, why });
+        }
     }
-    Ok((Journal::go_on(folder, &state)?, state, 0.0))
+    Ok(())
+}
+
+/// Shards without a journal are of a backup that nothing is known of.
+fn check_no_shards(folder: &Path) -> Result<(), SetError> {
+    let failed =
+        |why: std::io::Error| SetError::Folder { path: folder.to_owned(), why: why.to_string() };
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if name.to_string_lossy().starts_with("shard-") {
+            let why = format!("it has {} and no journal of it", name.to_string_lossy());
+            return Err(SetError::Folder { path: folder.to_owned(), why });
+        }
+    }
+    Ok(())
+}
+
+/// Longest time until what another host wrote is seen here: caches of network file systems keep
+/// what they know for some seconds.
+const SEEN_MAX: Duration = Duration::from_secs(10);
+
+/// Waits until a shard is here as its host has sealed it: that all hosts see the same folder is
+/// what the set rests on.
+fn wait_for(sealed: &SealedShard, folder: &Path) -> Result<(), String> {
+    let end = Instant::now() + SEEN_MAX;
+    loop {
+        match shards::check(sealed, folder) {
+            Ok(()) => return Ok(()),
+            Err(why) if Instant::now() >= end => {
+                return Err(format!("what it wrote is not seen by rank 0: {why}"));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(200)),
+        }
+    }
 }
 
 /// Whether a journal is of this backup.

@@ -72,7 +72,10 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         make(folder.path(), &tree);
         let root = Name::from(folder.path().as_os_str());
-        let (units, last) = listed(&root).units(&root, unit_bytes);
+        let tree = listed(&root);
+        let units = tree.units(&root, unit_bytes);
+        prop_assert_eq!(tree.uncovered(&units), None);
+        let last = tree.last(std::slice::from_ref(&root), &units);
         let whole = Unit { path: root.clone(), part: UnitPart::Whole, files: 0, bytes: 0 };
         let (all_folders, all_files) = walked(std::slice::from_ref(&whole));
         let (_, mut files) = walked(&units);

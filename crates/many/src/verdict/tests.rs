@@ -5,7 +5,7 @@ use experiment::record::{HostPart, Level};
 use proptest::prelude::*;
 
 /// Runs of hosts with these rates of their own, which share a whole, each with noise in parts of
-/// its rate: five of all, and one of each alone.
+/// its rate: five of all, and two of each alone.
 fn runs(own: &[f64], shared: f64, noise: &mut dyn FnMut() -> f64) -> Vec<RunRecord> {
     let run = |ranks: &[usize], noise: &mut dyn FnMut() -> f64| {
         let mut left = shared;
@@ -30,7 +30,7 @@ fn runs(own: &[f64], shared: f64, noise: &mut dyn FnMut() -> f64) -> Vec<RunReco
     };
     let all: Vec<usize> = (0..own.len()).collect();
     let mut made: Vec<RunRecord> = (0..5).map(|_| run(&all, noise)).collect();
-    made.extend(all.iter().map(|rank| run(&[*rank], noise)));
+    made.extend(all.iter().chain(&all).map(|rank| run(&[*rank], noise)));
     made
 }
 

@@ -277,5 +277,70 @@ fn what_is_not_this_backup_is_refused() {
     let error = backed_up(&at("other"), &at("shards"), 1, None).unwrap_err();
     assert!(error.contains("has the shards of another backup"), "{error}");
     let error = backed_up(&at("missing"), &at("new"), 2, None).unwrap_err();
-    assert!(error.contains("list the source") && error.contains("host"), "{error}");
+    assert!(error.contains("list ") && error.contains("host"), "{error}");
+}
+
+/// A unit that is gone or cannot be read costs a warning, and not the backup.
+#[test]
+fn what_vanishes_between_the_plan_and_its_shard_is_a_warning() {
+    let home = tempfile::tempdir().unwrap();
+    let (source, shards) = (home.path().join("source"), home.path().join("shards"));
+    fs::create_dir(&source).unwrap();
+    make(&source, 3);
+    // The plan is made, and the job is lost before anything is sealed.
+    let planned = (1..200).find(|calls| {
+        let _ = backed_up(&source, &shards, 1, Some((0, *calls)));
+        Journal::read(&shards).is_ok_and(|state| state.is_some_and(|it| it.plan_is_whole))
+    });
+    assert!(planned.is_some());
+    let state = Journal::read(&shards).unwrap().unwrap();
+    let gone = state
+        .open_shards()
+        .flat_map(|it| &it.units)
+        .find(|unit| unit.part == many::units::UnitPart::Whole && unit.path.to_path() != source);
+    let Some(gone) = gone else { panic!("{state:?}") };
+    fs::remove_dir_all(gone.path.to_path()).unwrap();
+    let answer = backed_up(&source, &shards, 2, None).unwrap();
+    assert!(answer.warnings > 0, "{answer:?}");
+    let name = gone.path.to_path().file_name().unwrap().to_string_lossy().into_owned();
+    let told = format!("{:?}", answer.first_warnings);
+    assert!(told.contains(name.trim_end_matches(char::is_numeric).trim()), "{told}");
+}
+
+#[test]
+fn places_that_lie_in_each_other_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let source = home.path().join("source");
+    fs::create_dir(&source).unwrap();
+    make(&source, 4);
+    let error = backed_up(&source, &source.join("shards"), 1, None).unwrap_err();
+    assert!(error.contains("would lie in the source"), "{error}");
+    fs::create_dir(home.path().join("old")).unwrap();
+    fs::write(home.path().join("old/shard-000009.tar"), "").unwrap();
+    let error = backed_up(&source, &home.path().join("old"), 1, None).unwrap_err();
+    assert!(error.contains("no journal"), "{error}");
+}
+
+/// Links in the last shard take the place of what this restore has made, and of nothing else.
+#[test]
+fn what_was_there_before_a_restore_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    let source = at("source");
+    fs::create_dir(&source).unwrap();
+    make(&source, 5);
+    backed_up(&source, &at("shards"), 2, None).unwrap();
+    let mine: Vec<PathBuf> = seen(&source)
+        .into_keys()
+        .filter(|name| fs::symlink_metadata(source.join(name)).unwrap().is_file())
+        .map(|name| below(&at("into"), &source).join(name))
+        .collect();
+    for path in &mine {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "mine").unwrap();
+    }
+    let reading = Reading::Restore { into: at("into"), replaces: false };
+    let restored = read(&at("shards"), 2, &reading).unwrap();
+    assert!(restored.answer.warnings >= mine.len() as u64);
+    assert!(mine.iter().all(|path| fs::read(path).unwrap() == b"mine"));
 }

@@ -20,7 +20,8 @@ use tree::{Attributes, FileSystems, SourcePart};
 pub struct BackupOptions {
     /// Files and directories.
     pub sources: Vec<PathBuf>,
-    /// Which part of each source, by its place; sources behind the end are stored as a whole.
+    /// Which part of each source, by its place, of a run without a set. With any, a source that is
+    /// gone or cannot be read is a warning.
     pub parts: Vec<SourcePart>,
     /// Where the archive goes.
     pub target: Destination,

@@ -32,9 +32,9 @@ impl<'a> Filter<'a> {
         filter
     }
 
-    /// Whether a name belongs to the part of the source that is walked.
-    pub(super) fn has(&self, name: &[u8], kind: EntryKind) -> bool {
-        self.part.has(name, kind)
+    /// The part of the source that is walked.
+    pub(super) fn part(&self) -> &'a SourcePart {
+        self.part
     }
 
     pub(super) fn excludes(&mut self, name: &[u8], kind: EntryKind) -> bool {
