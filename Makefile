@@ -14,7 +14,7 @@ program = $(CARGO_TARGET_DIR)/release/takeup
 
 help:
 	@echo 'make build       the release binary, $(program)'
-	@echo 'make mpi         target/release/takeup-mpi, for many hosts; needs libopenmpi-dev and libclang-dev'
+	@echo 'make mpi         $(CARGO_TARGET_DIR)/release/takeup-mpi, for many hosts; needs libopenmpi-dev and libclang-dev'
 	@echo 'make package     a static binary, .tar.gz, .deb and .rpm of it, in $(CARGO_TARGET_DIR)/package'
 	@echo 'make site        the documents as a site, in $(CARGO_TARGET_DIR)/site/html'
 	@echo 'make release     tests, packages, site and tag of VERSION=...; nothing is sent'
@@ -27,7 +27,7 @@ help:
 build:
 	@source scripts/toolchain && use_pinned_toolchain && cargo build --locked --release --workspace --bin takeup
 
-# Only who has MPI can build it; takeup itself never links it.
+# It can be built only where MPI is installed; takeup itself never links it.
 mpi:
 	@source scripts/toolchain && use_pinned_toolchain && cargo build --locked --release --package takeup-mpi --features mpi
 

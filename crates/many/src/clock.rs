@@ -16,6 +16,9 @@ pub const PINGS: usize = 50;
 /// Longest wait for one of them.
 const PING_MAX: Duration = Duration::from_secs(10);
 
+/// Time in which the next exchange comes, while one is measured.
+const PING_NEXT: Duration = Duration::from_millis(5);
+
 /// A clock that does not jump.
 pub trait Clock {
     /// Nanoseconds since any fixed moment.
@@ -69,12 +72,25 @@ pub fn measure(rank: usize, clock: &dyn Clock, by: &dyn Communicator) -> Result<
     Ok(best.unwrap_or_default())
 }
 
-/// Answers a ping.
+/// Answers a ping and those that follow it, awake: a sleep between two looks would lengthen the
+/// way. Returns the message that came behind them, if it came at once.
 ///
 /// # Errors
 /// When rank 0 is gone.
-pub fn answer(to: usize, clock: &dyn Clock, by: &dyn Communicator) -> Result<(), MailError> {
-    send(to, &Message::Pong { now_ns: clock.now_ns() }, by)
+pub fn answer(
+    to: usize,
+    clock: &dyn Clock,
+    by: &dyn Communicator,
+) -> Result<Option<(usize, Message)>, MailError> {
+    loop {
+        send(to, &Message::Pong { now_ns: clock.now_ns() }, by)?;
+        match receive_at_once(by, PING_NEXT) {
+            Ok((_, Message::Ping)) => {}
+            Ok(other) => return Ok(Some(other)),
+            Err(MailError::Late(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// One exchange: the answer is taken to be given in the middle of the round trip.
@@ -169,10 +185,8 @@ mod tests {
             let theirs = Skewed { own, offset_ns, drift_per_million: 0 };
             let found = thread::scope(|scope| {
                 scope.spawn(move || {
-                    for _ in 0..PINGS {
-                        let (from, _) = receive_at_once(&second, PING_MAX).unwrap();
-                        answer(from, &theirs, &second).unwrap();
-                    }
+                    let (from, _) = receive_at_once(&second, PING_MAX).unwrap();
+                    while answer(from, &theirs, &second).is_ok_and(|next| next.is_some()) {}
                 });
                 measure(1, &own, &first).unwrap()
             });

@@ -15,7 +15,7 @@ use flow::cancel::Cancel;
 use flow::monitor::{Counter, Monitor, Notice};
 
 use crate::message::{MailError, Message, look_for, send, send_to_all, unexpected};
-use crate::together::Ranks;
+use crate::ranks::Ranks;
 
 /// Time between two reports of what a rank has moved.
 const REPORT: Duration = Duration::from_secs(1);
@@ -246,9 +246,6 @@ fn serve(ranks: &Ranks, worker: &Worker, moved: &Moved) -> Result<(), MailError>
         match look_for(&*ranks.by, LOOK)? {
             None => {}
             Some((_, Message::Quit)) => return Ok(()),
-            Some((from, Message::Ping)) => {
-                crate::clock::answer(from, &*ranks.clock, &*ranks.by)?;
-            }
             Some((_, order)) if !is_working => {
                 is_working = true;
                 let _ = worker.orders.send(order);

@@ -16,6 +16,8 @@
 //! - [`meet`]: whether all hosts run the same, before anything starts.
 //! - [`placeholders`]: what differs between hosts in the same arguments.
 //! - [`clock`]: offsets and drift of the hosts' clocks.
+//! - [`ranks`]: what the ranks of a job share.
+//! - [`rank`]: the side of a rank that is not the first.
 //! - [`together`]: one cell of an experiment on all hosts.
 //! - [`merge`]: the runs of many hosts as one.
 //! - [`verdict`]: one host is slow, or what they use is shared.
@@ -35,6 +37,8 @@ pub mod merge;
 pub mod message;
 pub mod name;
 pub mod placeholders;
+pub mod rank;
+pub mod ranks;
 pub mod set;
 pub mod shards;
 pub mod together;

@@ -2,18 +2,14 @@
 //!
 //! Rank 0 runs an ordinary experiment. Its executor is [`Together`]: it has every host that takes
 //! part prepare the cell, lets them begin at an agreed instant, and joins what they measured. Each
-//! host runs the executor that it would run alone; [`serve`] is its side. While a host measures, it
-//! neither sends nor looks for messages.
+//! host runs the executor that it would run alone; [`crate::rank`] is its side.
 //!
 //! The factor `hosts` says how many take part. Which ones changes from run to run: of single hosts
 //! first those whose rate alone tells most, of more the ranks in turn.
 
-use std::cell::{Cell as Shared, RefCell};
-use std::error::Error;
+use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use experiment::plan::Stop;
 use experiment::record::{Cell, Level, RunRecord};
@@ -23,20 +19,17 @@ use experiment::run::{Executor, Unfinished};
 use flow::cancel::Cancel;
 use statistics::histogram::Histogram;
 
-use crate::clock::{self, Clock, Drifting, Offset, sleep_until};
-use crate::communicator::Communicator;
+use crate::clock::{self, Drifting, Offset, sleep_until};
 use crate::merge::{Part, merged};
-use crate::message::{Done, MailError, Message, look, receive, send, send_to_all, unexpected};
+use crate::message::{Done, MailError, Message, receive, send, send_to_all, unexpected};
+use crate::rank::in_words;
+use crate::ranks::{PREPARE_MAX, Ranks, closed};
 
 /// The factor: how many hosts take part.
 pub const HOSTS: &str = "hosts";
 /// Time between the moment at which all are ready and the common start, so that everybody hears of
 /// it first.
 const START_AFTER_NS: i64 = 20_000_000;
-/// Longest preparation of a run.
-const PREPARE_MAX: Duration = Duration::from_secs(3600);
-/// How long a rank that was stopped waits for rank 0.
-const QUIT_MAX: Duration = Duration::from_secs(30);
 /// Longest wait until a rank has heard that a run does not begin.
 const ABANDON_MAX: Duration = Duration::from_secs(60);
 /// Time that a host has after the end of a run of rank 0, beyond what a run may take.
@@ -51,156 +44,6 @@ pub enum TogetherError {
     /// The hosts cannot talk to each other.
     #[error(transparent)]
     Mail(#[from] MailError),
-}
-
-/// What the ranks of a job share: their end of it, their clock and their names.
-pub struct Ranks {
-    pub by: Rc<dyn Communicator>,
-    pub clock: Rc<dyn Clock>,
-    /// Name of the host of each rank.
-    pub hosts: Vec<String>,
-}
-
-/// The gate of a rank that is not the first.
-struct RankGate {
-    by: Rc<dyn Communicator>,
-    clock: Rc<dyn Clock>,
-    run: Shared<u64>,
-    passed_ns: Shared<Option<i64>>,
-    /// Rank 0 has ended meanwhile.
-    is_over: Shared<bool>,
-}
-
-impl Gate for RankGate {
-    fn late(&self, seconds: f64) {
-        let passed = self.passed_ns.get();
-        self.passed_ns.set(passed.map(|passed| passed + (seconds * 1e9) as i64));
-    }
-
-    fn pass(&self, cancel: &Cancel) -> Result<(), GateError> {
-        send(0, &Message::Ready { run: self.run.get() }, &*self.by).map_err(closed)?;
-        loop {
-            match receive(&*self.by, PREPARE_MAX, cancel).map_err(closed)? {
-                // Others are still preparing; the clocks are measured once more.
-                (from, Message::Ping) => {
-                    clock::answer(from, &*self.clock, &*self.by).map_err(closed)?;
-                }
-                (_, Message::Start { at_ns }) => {
-                    sleep_until(at_ns, &*self.clock);
-                    self.passed_ns.set(Some(self.clock.now_ns()));
-                    return Ok(());
-                }
-                (_, Message::Abandon { why }) => return Err(GateError::Closed(why)),
-                (_, Message::Quit) => {
-                    self.is_over.set(true);
-                    return Err(GateError::Closed("rank 0 has ended".to_owned()));
-                }
-                (from, other) => return Err(closed(unexpected(from, &other))),
-            }
-        }
-    }
-}
-
-/// Serves rank 0 until it says that all is done: the side of all other ranks. `local` makes this
-/// rank's cell of the common one.
-///
-/// # Errors
-/// When rank 0 cannot be reached, or says what does not belong here.
-pub fn serve<E: StartsTogether>(
-    ranks: &Ranks,
-    executor: &mut E,
-    local: impl Fn(&Cell) -> Cell,
-    cancel: &Cancel,
-) -> Result<(), MailError> {
-    let by = &ranks.by;
-    let gate = Rc::new(RankGate {
-        by: Rc::clone(by),
-        clock: Rc::clone(&ranks.clock),
-        run: Shared::new(0),
-        passed_ns: Shared::new(None),
-        is_over: Shared::new(false),
-    });
-    executor.start_together(CommonStart::through(gate.clone()));
-    let mut latency = (0, Histogram::default());
-    let mut measured: Option<Message> = None;
-    let mut stopped: Option<Instant> = None;
-    loop {
-        let Some((from, message)) = look(&**by)? else {
-            // Rank 0 is stopped by the same signal, and says when all is put back.
-            if let Err(stop) = cancel.check()
-                && stopped.get_or_insert_with(Instant::now).elapsed() > QUIT_MAX
-            {
-                return Err(stop.into());
-            }
-            continue;
-        };
-        match message {
-            Message::Ping => clock::answer(from, &*ranks.clock, &**by)?,
-            Message::Prepare { run, cell, seconds_max } => {
-                gate.run.set(run);
-                gate.passed_ns.set(None);
-                let outcome =
-                    limited(seconds_max, cancel, |cancel| executor.execute(&local(&cell), cancel));
-                let answer = match (outcome, gate.passed_ns.get()) {
-                    (Ok(mut record), Some(begun_ns)) => {
-                        latency = (run, record.latency.take().unwrap_or_default());
-                        record.operations.clear();
-                        let ended_ns = begun_ns + (record.seconds * 1e9) as i64;
-                        Message::Done(Box::new(Done { run, begun_ns, ended_ns, record }))
-                    }
-                    (Ok(_), None) => {
-                        Message::Failed { run, why: "it did not wait for the others".to_owned() }
-                    }
-                    (Err(error), _) => Message::Failed { run, why: in_words(&error) },
-                };
-                if gate.is_over.get() {
-                    return Ok(());
-                }
-                // Who has begun answers when rank 0 is done itself: it may measure still.
-                if gate.passed_ns.get().is_some() {
-                    measured = Some(answer);
-                } else {
-                    send(from, &answer, &**by)?;
-                }
-            }
-            Message::Report => {
-                if let Some(answer) = measured.take() {
-                    send(from, &answer, &**by)?;
-                }
-            }
-            Message::Abandon { .. } => {}
-            Message::Sum { run } => {
-                // Who did not take part, or measured for a run that failed, adds nothing.
-                let own = if latency.0 == run { &latency.1 } else { &Histogram::default() };
-                by.sum(own.counts())?;
-            }
-            Message::Quit => return Ok(()),
-            other => return Err(unexpected(from, &other)),
-        }
-    }
-}
-
-/// An error with its causes, in one line.
-fn in_words(error: &(dyn Error + 'static)) -> String {
-    base::failures::with_causes(error)
-}
-
-/// Runs `work` with a token that stops it after this time.
-fn limited<T>(seconds_max: f64, cancel: &Cancel, work: impl FnOnce(&Cancel) -> T) -> T {
-    let own = cancel.part();
-    let (ended, wait) = channel::<()>();
-    thread::scope(|scope| {
-        let stop = own.clone();
-        scope.spawn(move || {
-            let most = Duration::from_secs_f64(seconds_max.clamp(0.0, 1e9));
-            if wait.recv_timeout(most) == Err(RecvTimeoutError::Timeout) {
-                stop.cancel();
-            }
-        });
-        let done = work(&own);
-        drop(ended);
-        done
-    })
 }
 
 /// What rank 0 knows of a run that is going on.
@@ -314,14 +157,6 @@ impl FirstGate {
     }
 }
 
-/// Why the gate is closed.
-fn closed(error: MailError) -> GateError {
-    match error {
-        MailError::Stopped(stopped) => GateError::Stopped(stopped),
-        other => GateError::Closed(other.to_string()),
-    }
-}
-
 impl Gate for FirstGate {
     fn late(&self, seconds: f64) {
         let mut under = self.under.borrow_mut();
@@ -377,7 +212,8 @@ impl Seen {
     }
 }
 
-/// Runs the cells of an experiment on many hosts, through the executor of rank 0 and [`serve`].
+/// Runs the cells of an experiment on many hosts, through the executor of rank 0 and those of
+/// [`crate::rank`].
 pub struct Together<E> {
     own: E,
     ranks: Rc<Ranks>,

@@ -8,8 +8,9 @@
 //!
 //! Each host's rates are compared with the median of the others in the same run, so that what slows
 //! all of them in one run does not count. Such a difference counts if its interval lies beyond
-//! [`RELEVANT`]; medians of runs alone count if they differ by as much. Of several combinations the fastest one is looked at. The level is divided by the
-//! number of hosts, since each of them is asked.
+//! [`RELEVANT`]; medians of runs alone count if they differ by as much. Of several combinations the
+//! fastest one is looked at. The level is divided by the number of hosts, since each of them is
+//! asked.
 
 use std::collections::BTreeMap;
 

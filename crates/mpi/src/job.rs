@@ -13,7 +13,7 @@ use many::communicator::Communicator;
 use many::meet::{MeetError, Met, meet};
 use many::message::Introduction;
 use many::placeholders::Placeholders;
-use many::together::Ranks;
+use many::ranks::Ranks;
 use service::failure::{Failure, FailureKind};
 use service::outcome::Outcome;
 use signal_hook::consts::{SIGINT, SIGTERM};

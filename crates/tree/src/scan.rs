@@ -22,6 +22,7 @@
 //! plus the names.
 
 mod selective;
+mod waiting;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
@@ -46,10 +47,11 @@ use crate::listing::{GETDENTS_BYTES, open_directory};
 use crate::listing::{ListRules, Listed, ListingJob, Look, Names, NamesBudget};
 use crate::look_ahead::{Claim, LookAhead, Ticket};
 use crate::scan_problem::{ScanProblem, ScanProblemKind};
-use crate::source::{Source, Stripped, archive_path};
+use crate::source::{Source, Stripped};
 use crate::source_part::SourcePart;
 use crate::status::Status;
 use selective::{LastFolder, passed};
+use waiting::Waiting;
 
 /// How far ahead of their turn directories are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,37 +147,6 @@ pub struct Scan {
     budget: Arc<NamesBudget>,
     rules: Arc<ListRules>,
     buffer: Vec<u8>,
-}
-
-/// A source whose turn is still to come.
-enum Waiting {
-    Open(Source),
-    Named(PathBuf, u32),
-}
-
-impl Waiting {
-    /// The source, if it is what its part needs.
-    fn open(self, rules: &ListRules) -> Result<Source, Box<ScanProblem>> {
-        let (path, number) = match self {
-            Waiting::Open(source) => return Ok(source),
-            Waiting::Named(path, number) => (path, number),
-        };
-        let problem = |error: io::Error| {
-            let (path, _) = archive_path(&path);
-            Box::new(ScanProblem::open_directory(path, error))
-        };
-        let source = Source::open(&path, number).map_err(|error| {
-            problem(match error {
-                ScanError::Source { source, .. } | ScanError::OpenSource { source, .. } => source,
-                other => io::Error::other(other),
-            })
-        })?;
-        let is_folder = source.holder.names().kind(0) == EntryKind::Directory;
-        if !is_folder && *rules.part_of(number) != SourcePart::Whole {
-            return Err(problem(Errno::NOTDIR.into()));
-        }
-        Ok(source)
-    }
 }
 
 /// A directory between the source and the current one, or one that is listed ahead.

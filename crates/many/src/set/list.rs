@@ -10,7 +10,7 @@ use crate::conduct::{Moved, Orders, hand_out};
 use crate::journal::{Begun, FORMAT, Journal, Line, PlannedShard, State};
 use crate::message::Message;
 use crate::name::Name;
-use crate::together::Ranks;
+use crate::ranks::Ranks;
 use crate::units::{ListedTree, Listing, Mounts, Sizes, Unit, gather};
 
 /// Folders that are to be listed.

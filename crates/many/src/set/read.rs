@@ -10,8 +10,8 @@ use super::terms::{Progress, SetAnswer, SetError, SetRead, Shares, Step, Tell, w
 use crate::conduct::{Moved, Orders, hand_out};
 use crate::journal::{JOURNAL, Journal, SealedShard, State};
 use crate::message::{Message, unexpected};
+use crate::ranks::Ranks;
 use crate::shards::{Reading, ShardOptions, ShardRead};
-use crate::together::Ranks;
 
 /// Shards that are to be read.
 struct Reads<'a> {

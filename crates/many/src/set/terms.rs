@@ -12,8 +12,8 @@ use crate::conduct::Moved;
 use crate::journal::JournalError;
 use crate::message::{MailError, Message, unexpected};
 use crate::name::Name;
+use crate::ranks::Ranks;
 use crate::shards::{self, ShardOptions};
-use crate::together::Ranks;
 use crate::units::list;
 
 /// Why a set was not written, read or restored.

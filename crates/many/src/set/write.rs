@@ -15,8 +15,8 @@ use crate::conduct::{Moved, Orders, hand_out};
 use crate::journal::{Complete, Journal, Line, PlannedShard, SealedShard, State};
 use crate::message::{Message, unexpected};
 use crate::name::Name;
+use crate::ranks::Ranks;
 use crate::shards;
-use crate::together::Ranks;
 
 /// Shards that are to be written.
 struct Writes<'a> {
@@ -110,10 +110,11 @@ pub fn back_up(
     let (mut state, list_seconds) = match found {
         Some(state) => {
             check_same(&state, request)?;
-            match state.plan_is_whole {
-                true => (state, 0.0),
+            if state.plan_is_whole {
+                (state, 0.0)
+            } else {
                 // Nothing is sealed before a plan is whole.
-                false => planned(&mut journal, ranks, request, tell, cancel)?,
+                planned(&mut journal, ranks, request, tell, cancel)?
             }
         }
         None => {
