@@ -153,12 +153,21 @@ fn introduction(
     let text = |argument: &OsString| argument.to_string_lossy().into_owned();
     Introduction {
         host: host.to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: version(),
         // Not the first one: where the program lies may differ.
         arguments: typed.iter().skip(1).map(text).collect(),
         target,
         refused,
     }
+}
+
+/// The version that this rank has; in debug builds the tests can pretend another one.
+fn version() -> String {
+    #[cfg(debug_assertions)]
+    if let Ok(version) = std::env::var("TAKEUP_MPI_VERSION") {
+        return version;
+    }
+    env!("CARGO_PKG_VERSION").to_owned()
 }
 
 /// The arguments of this rank: with its numbers and names filled in.
