@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use crate::communicator::Communicator;
-use crate::message::{MailError, Message, receive_at_once, send, unexpected};
+use crate::message::{MailError, Message, receive_at_once, send};
 
 /// Exchanges with each rank.
 pub const PINGS: usize = 50;
@@ -52,18 +52,30 @@ pub struct Offset {
     pub at_ns: i64,
 }
 
-/// Measures the offset of a rank, which answers in [`answer`].
+/// Measures the offset of a rank, which answers in [`answer`]. Whatever else comes meanwhile goes
+/// to `other`.
 ///
 /// # Errors
-/// When it does not answer.
-pub fn measure(rank: usize, clock: &dyn Clock, by: &dyn Communicator) -> Result<Offset, MailError> {
+/// When it does not answer, or what `other` says.
+pub fn measure(
+    rank: usize,
+    clock: &dyn Clock,
+    by: &dyn Communicator,
+    other: &mut dyn FnMut(usize, Message) -> Result<(), MailError>,
+) -> Result<Offset, MailError> {
     let mut best: Option<Offset> = None;
     for _ in 0..PINGS {
         let sent_ns = clock.now_ns();
         send(rank, &Message::Ping, by)?;
-        let (from, answer) = receive_at_once(by, PING_MAX)?;
-        let back_ns = clock.now_ns();
-        let Message::Pong { now_ns } = answer else { return Err(unexpected(from, &answer)) };
+        let (now_ns, back_ns) = loop {
+            let (from, answer) = receive_at_once(by, PING_MAX)?;
+            let back_ns = clock.now_ns();
+            match answer {
+                Message::Pong { now_ns } if from == rank => break (now_ns, back_ns),
+                Message::Pong { .. } => {}
+                answer => other(from, answer)?,
+            }
+        };
         let trip = exchange(sent_ns, now_ns, back_ns);
         if best.is_none_or(|best| trip.round_trip_ns < best.round_trip_ns) {
             best = Some(trip);
@@ -188,7 +200,7 @@ mod tests {
                     let (from, _) = receive_at_once(&second, PING_MAX).unwrap();
                     while answer(from, &theirs, &second).is_ok_and(|next| next.is_some()) {}
                 });
-                measure(1, &own, &first).unwrap()
+                measure(1, &own, &first, &mut |from, other| panic!("{from} {other:?}")).unwrap()
             });
             let wrong = (found.offset_ns - offset_ns).abs();
             assert!(wrong <= found.round_trip_ns / 2 + 1, "{found:?} of {offset_ns}");

@@ -1,6 +1,8 @@
 //! Whether all hosts run the same: said before anything starts.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 
 use flow::cancel::Cancel;
@@ -80,6 +82,18 @@ fn refusal(all: &[Introduction]) -> Option<String> {
                 one.version
             ));
         }
+        let other = first
+            .shared
+            .iter()
+            .find(|(path, identity)| one.shared.get(*path).is_some_and(|its| its != *identity));
+        if let Some((path, identity)) = other.filter(|_| one.arguments == first.arguments) {
+            return Some(format!(
+                "{path} is not the same folder on all hosts: {} sees {identity}, and {} sees {}",
+                named(0),
+                named(rank),
+                one.shared[path]
+            ));
+        }
         if one.arguments != first.arguments {
             return Some(format!(
                 "{} was started with {:?}, and {} with {:?}: give all ranks the same arguments",
@@ -91,6 +105,17 @@ fn refusal(all: &[Introduction]) -> Option<String> {
         }
     }
     None
+}
+
+/// What stands for a folder that all hosts have to see: the nearest of it and those above it that
+/// exists, and its inode, which is the same wherever one file system is mounted. A mount point
+/// without its mount has another one.
+pub fn identity_of(folder: &Path) -> String {
+    let found = folder.ancestors().find_map(|path| Some((path, path.metadata().ok()?.ino())));
+    found.map_or_else(
+        || "not there".to_owned(),
+        |(path, inode)| format!("{} with inode {inode}", path.display()),
+    )
 }
 
 /// Ranks that are named with a value; of more the number is said.
@@ -135,6 +160,7 @@ mod tests {
             version: version.to_owned(),
             arguments: vec!["bench".to_owned()],
             target: [("read-ahead".to_owned(), read_ahead.to_owned())].into(),
+            shared: [("/srv".to_owned(), "/srv with inode 2".to_owned())].into(),
             refused: None,
         }
     }
@@ -162,6 +188,12 @@ mod tests {
         for rank in other {
             let error = rank.unwrap_err().to_string();
             assert!(error.contains("b (rank 1) has 2"), "{error}");
+        }
+        let mut unmounted = one("b", "1", "1");
+        unmounted.shared = [("/srv".to_owned(), "/srv with inode 77".to_owned())].into();
+        for rank in met(vec![one("a", "1", "1"), unmounted]) {
+            let error = rank.unwrap_err().to_string();
+            assert!(error.contains("b (rank 1) sees /srv with inode 77"), "{error}");
         }
         let mut broken = one("b", "1", "1");
         broken.refused = Some("/srv: no such file".to_owned());

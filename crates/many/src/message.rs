@@ -73,6 +73,9 @@ pub struct Introduction {
     pub arguments: Vec<String>,
     /// What its target is: storage, file system, settings, by name.
     pub target: BTreeMap<String, String>,
+    /// Folders that all hosts have to see, and what stands for each: which one exists of it and
+    /// those above it, and its inode.
+    pub shared: BTreeMap<String, String>,
     /// Why it cannot take part.
     pub refused: Option<String>,
 }

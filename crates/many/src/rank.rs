@@ -8,7 +8,7 @@ use std::error::Error;
 use std::rc::Rc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use experiment::record::{Cell, RunRecord};
 use experiment::run::gate::{CommonStart, Gate, GateError, StartsTogether};
@@ -19,9 +19,6 @@ use crate::clock::{self, Clock, sleep_until};
 use crate::communicator::Communicator;
 use crate::message::{Done, MailError, Message, look, receive, send, unexpected};
 use crate::ranks::{PREPARE_MAX, Ranks, closed};
-
-/// How long a rank that was stopped waits for rank 0.
-const QUIT_MAX: Duration = Duration::from_secs(30);
 
 /// The gate of a rank that is not the first.
 struct RankGate {
@@ -90,7 +87,6 @@ pub fn serve<E: StartsTogether>(
     executor.start_together(CommonStart::through(gate.clone()));
     let mut latency = (0, Histogram::default());
     let mut measured: Option<Message> = None;
-    let mut stopped: Option<Instant> = None;
     let mut next = None;
     loop {
         let found = match next.take() {
@@ -98,12 +94,8 @@ pub fn serve<E: StartsTogether>(
             None => look(&**by)?,
         };
         let Some((from, message)) = found else {
-            // Rank 0 is stopped by the same signal, and says when all is put back.
-            if let Err(stop) = cancel.check()
-                && stopped.get_or_insert_with(Instant::now).elapsed() > QUIT_MAX
-            {
-                return Err(stop.into());
-            }
+            // Rank 0 is stopped by the same signal, and says when all is put back. Without it the
+            // job ends anyway.
             continue;
         };
         match message {
@@ -130,7 +122,8 @@ pub fn serve<E: StartsTogether>(
                     send(from, &answer, &**by)?;
                 }
             }
-            Message::Abandon { .. } => {}
+            // For a run that this rank has left, which rank 0 hears of.
+            Message::Abandon { .. } | Message::Start { .. } => {}
             Message::Sum { run } => {
                 // Who did not take part, or measured for a run that failed, adds nothing.
                 let own = if latency.0 == run { &latency.1 } else { &Histogram::default() };

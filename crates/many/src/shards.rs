@@ -128,11 +128,6 @@ pub fn write(
     cancel: &Cancel,
 ) -> Result<SealedShard, String> {
     let begun = Instant::now();
-    let is_there = |unit: &crate::units::Unit| unit.path.to_path().symlink_metadata().is_ok();
-    if !order.units.is_empty() && !order.units.iter().any(is_there) {
-        // One that is gone is a warning; all of them are a host that does not see the tree.
-        return Err("none of its folders is there on this host".to_owned());
-    }
     let file = file_name(order.shard, options.compression);
     let path = options.folder.join(&file);
     let file_systems = match options.mounts {

@@ -63,6 +63,15 @@ struct Under {
     at_gate: bool,
 }
 
+/// What a rank still had to say of a run that was broken off.
+fn is_of_an_earlier_run(message: &Message, now: u64) -> bool {
+    match message {
+        Message::Ready { run } | Message::Failed { run, .. } => *run < now,
+        Message::Done(done) => done.run < now,
+        _ => false,
+    }
+}
+
 /// The gate of rank 0: it waits until all are ready, and says when to begin.
 struct FirstGate {
     ranks: Rc<Ranks>,
@@ -70,16 +79,6 @@ struct FirstGate {
 }
 
 impl FirstGate {
-    /// What a rank still had to say of a run that was broken off.
-    fn is_of_an_earlier_run(&self, message: &Message) -> bool {
-        let now = self.under.borrow().run;
-        match message {
-            Message::Ready { run } | Message::Failed { run, .. } => *run < now,
-            Message::Done(done) => done.run < now,
-            _ => false,
-        }
-    }
-
     /// Waits until every other rank that takes part is ready or has failed.
     fn gather(&self, cancel: &Cancel) -> Result<(), MailError> {
         let mut waited_for: Vec<usize> = {
@@ -89,7 +88,7 @@ impl FirstGate {
         while !waited_for.is_empty() {
             let (from, message) = receive(&*self.ranks.by, PREPARE_MAX, cancel)?;
             match message {
-                other if self.is_of_an_earlier_run(&other) => continue,
+                other if is_of_an_earlier_run(&other, self.under.borrow().run) => continue,
                 Message::Ready { .. } => {}
                 Message::Failed { why, .. } => self.under.borrow_mut().failed.push((from, why)),
                 other => return Err(unexpected(from, &other)),
@@ -120,7 +119,19 @@ impl FirstGate {
         for index in 0..under.ranks.len() {
             let rank = under.ranks[index];
             if rank != 0 {
-                let found = clock::measure(rank, &*self.ranks.clock, &*self.ranks.by);
+                let now = under.run;
+                let mut failed = None;
+                let mut other = |from, message: Message| match message {
+                    message if is_of_an_earlier_run(&message, now) => Ok(()),
+                    Message::Failed { ref why, .. } => {
+                        failed = Some((from, why.clone()));
+                        Err(unexpected(from, &message))
+                    }
+                    message => Err(unexpected(from, &message)),
+                };
+                let (clock, by) = (&*self.ranks.clock, &*self.ranks.by);
+                let found = clock::measure(rank, clock, by, &mut other);
+                under.failed.extend(failed);
                 under.before[index] = found.map_err(closed)?;
             }
         }
@@ -150,6 +161,8 @@ impl FirstGate {
                 }
                 // Those that came to the gate meanwhile hear it there.
                 Ok((_, Message::Ready { .. } | Message::Failed { .. } | Message::Done(_))) => {}
+                // Its clock was asked for when all was broken off.
+                Ok((_, Message::Pong { .. })) => {}
                 // What comes later is known by the number of its run.
                 Ok(_) | Err(_) => return,
             }
@@ -275,7 +288,11 @@ impl<E: StartsTogether> Together<E> {
         let passed = self.under.borrow().passed_ns.is_some();
         match own {
             Ok(record) if passed => Ok(Some(record)),
-            Ok(_) => Err(self.host_failed(0, "it did not wait for the others".to_owned())),
+            Ok(_) => {
+                let why = "it did not wait for the others".to_owned();
+                self.gate.abandon(&why);
+                Err(self.host_failed(0, why))
+            }
             Err(error) => {
                 let why = in_words(&error);
                 if passed {
@@ -322,7 +339,7 @@ impl<E: StartsTogether> Together<E> {
             // Also of a run that is being stopped: the others stop as well, and answer.
             let (from, message) = receive(&*self.ranks.by, most, &Cancel::new())?;
             match message {
-                other if self.gate.is_of_an_earlier_run(&other) => continue,
+                other if is_of_an_earlier_run(&other, run) => continue,
                 Message::Done(one) if one.run == run => done.push((from, *one)),
                 Message::Failed { run: its, why } if its == run => {
                     failed.get_or_insert((from, why));
@@ -356,7 +373,12 @@ impl<E: StartsTogether> Together<E> {
         }
         for (rank, done) in done {
             let place = under.ranks.iter().position(|one| *one == rank).unwrap_or_default();
-            let after = clock::measure(rank, clock, by)?;
+            let now = under.run;
+            let mut other = |from, message: Message| {
+                let is_old = is_of_an_earlier_run(&message, now);
+                if is_old { Ok(()) } else { Err(unexpected(from, &message)) }
+            };
+            let after = clock::measure(rank, clock, by, &mut other)?;
             let theirs = Drifting { before: under.before[place], after };
             doubt_ns = doubt_ns.max(theirs.doubt_ns());
             parts.push(Part {

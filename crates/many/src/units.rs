@@ -104,7 +104,8 @@ pub fn list(path: &Name, mounts: Mounts) -> Listing {
     let device = match fs::symlink_metadata(path.to_path()) {
         Ok(status) if status.is_dir() => status.dev(),
         Ok(_) => {
-            listing.failed = Some("it is no folder".to_owned());
+            listing.failed =
+                Some("it is no folder, or a link to one: name the folder itself".to_owned());
             return listing;
         }
         Err(error) => {

@@ -10,7 +10,7 @@ use clap::Parser;
 use flow::cancel::Cancel;
 use many::clock::OwnClock;
 use many::communicator::Communicator;
-use many::meet::{MeetError, Met, meet};
+use many::meet::{MeetError, Met, identity_of, meet};
 use many::message::Introduction;
 use many::placeholders::Placeholders;
 use many::ranks::Ranks;
@@ -57,7 +57,8 @@ pub fn run(typed: &[OsString], by: Rc<dyn Communicator>) -> JobEnd {
         Ok(ready) => ready,
         Err(failure) => return refused(&host, typed, &failure, &*by),
     };
-    let introduction = introduction(&host, typed, target_of(&arguments), None);
+    let mut introduction = introduction(&host, typed, target_of(&arguments), None);
+    introduction.shared = shared_by(&arguments);
     let Met { hosts, differences } = match meet(introduction, &*by, &cancel) {
         Ok(met) => met,
         Err(error) => return not_met(&error, None, &*by),
@@ -157,8 +158,26 @@ fn introduction(
         // Not the first one: where the program lies may differ.
         arguments: typed.iter().skip(1).map(text).collect(),
         target,
+        shared: BTreeMap::new(),
         refused,
     }
+}
+
+/// The folders of a set, which all hosts have to see.
+fn shared_by(arguments: &ManyArgs) -> BTreeMap<String, String> {
+    let folders: Vec<&Path> = match arguments.command() {
+        ManyCommand::Bench(_) => Vec::new(),
+        ManyCommand::Backup(it) => {
+            it.sources.iter().chain([&it.to]).map(std::path::PathBuf::as_path).collect()
+        }
+        ManyCommand::Verify(it) => vec![&it.from],
+        ManyCommand::Restore(it) => vec![&it.from, &it.into],
+    };
+    let one = |path: &Path| {
+        let path = set::absolute(path);
+        (path.display().to_string(), identity_of(&path))
+    };
+    folders.into_iter().map(one).collect()
 }
 
 /// The version that this rank has; in debug builds the tests can pretend another one.

@@ -135,7 +135,7 @@ fn show(answer: &ManySetAnswer, arguments: &SetArgs) -> Result<(), Failure> {
 }
 
 /// The same path on every host, wherever the ranks were started, and without a slash at its end.
-fn absolute(path: &Path) -> PathBuf {
+pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components().collect()
 }
 
@@ -156,7 +156,6 @@ fn failure(error: &SetError) -> Failure {
         }
         SetError::Another { .. } => Some("name another folder, or remove the old shards"),
         SetError::Incomplete { .. } => Some("run the backup again: it goes on where it ended"),
-        SetError::Journal(JournalError::Later { .. }) => Some("install that version"),
         SetError::Journal(JournalError::Taken { .. }) => {
             Some("wait for its end, or name another folder")
         }

@@ -519,7 +519,11 @@ fn is_of_later_version(error: &(dyn Error + 'static)) -> bool {
     while let Some(error) = at {
         let is_later = matches!(error.downcast_ref(), Some(LabelError::Later { .. }))
             || matches!(error.downcast_ref(), Some(Refused::LaterVersion { .. }))
-            || matches!(error.downcast_ref(), Some(catalogue::CatalogueError::Later { .. }));
+            || matches!(error.downcast_ref(), Some(catalogue::CatalogueError::Later { .. }))
+            || matches!(
+                error.downcast_ref(),
+                Some(many::set::SetError::Journal(many::journal::JournalError::Later { .. }))
+            );
         if is_later {
             return true;
         }

@@ -109,8 +109,8 @@ pub fn back_up(
     let (mut journal, found) = Journal::open(folder)?;
     let (mut state, list_seconds) = match found {
         Some(state) => {
-            check_same(&state, request)?;
             if state.plan_is_whole {
+                check_same(&state, request)?;
                 (state, 0.0)
             } else {
                 // Nothing is sealed before a plan is whole.
@@ -231,8 +231,8 @@ fn check_no_shards(folder: &Path) -> Result<(), SetError> {
 }
 
 /// Longest time until what another host wrote is seen here: caches of network file systems keep
-/// what they know for some seconds.
-const SEEN_MAX: Duration = Duration::from_secs(10);
+/// what they know for up to a minute.
+const SEEN_MAX: Duration = Duration::from_secs(90);
 
 /// Waits until a shard is here as its host has sealed it: that all hosts see the same folder is
 /// what the set rests on.
