@@ -3,7 +3,6 @@
 use std::cell::Cell as Shared;
 use std::rc::Rc;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use experiment::record::{Cell, Level, RunRecord, cell};
 use experiment::run::Executor;
@@ -16,10 +15,9 @@ use many::rank::serve;
 use many::ranks::Ranks;
 use many::together::Together;
 use proptest::prelude::*;
-use statistics::bytes_over_time::SeriesRecorder;
 use statistics::histogram::Histogram;
 
-/// A load that takes its time and returns what it was told.
+/// A load that returns what it was told.
 struct Told {
     load: Load,
     start: CommonStart,
@@ -78,17 +76,12 @@ impl Executor for Told {
         if first && self.load.fails == Fails::Behind {
             return Err(ToldError::Disk);
         }
-        let begun = Instant::now();
-        thread::sleep(Duration::from_secs_f64(self.load.seconds));
-        let mut series = SeriesRecorder::new(begun);
-        series.add(Instant::now(), self.load.bytes);
         let mut latency = Histogram::default();
         self.load.latencies.iter().for_each(|ns| latency.add(*ns));
-        let seconds = begun.elapsed().as_secs_f64();
         Ok(RunRecord {
             bytes: self.load.bytes,
-            seconds,
-            series: Some(series.finish(seconds)),
+            // As told, so that rates do not depend on how busy the machine is.
+            seconds: self.load.seconds,
             latency: Some(latency),
             ..RunRecord::default()
         })
@@ -152,7 +145,7 @@ proptest! {
     fn latencies_are_those_of_all_samples(
         samples in prop::collection::vec(prop::collection::vec(any::<u64>(), 0..40), 1..5),
     ) {
-        let told = samples.iter().map(|own| Load::new(0.002, 10, own.clone())).collect();
+        let told = samples.iter().map(|own| Load::new(20.0, 10, own.clone())).collect();
         let all = samples.len() as u64;
         let runs = run(told, &[hosts(all), hosts(all)]);
         let mut expected = Histogram::default();
@@ -167,7 +160,7 @@ proptest! {
 
 #[test]
 fn all_begin_at_the_agreed_instant_whatever_their_clocks_say() {
-    let told = (0..4).map(|_| Load::new(0.05, 1 << 20, Vec::new())).collect();
+    let told = (0..4).map(|_| Load::new(20.0, 1 << 20, Vec::new())).collect();
     let run = run(told, &[hosts(4)]).remove(0).unwrap();
     // Hours lie between these clocks; a common start is off by what a busy machine takes to wake a
     // thread.
@@ -180,7 +173,7 @@ fn all_begin_at_the_agreed_instant_whatever_their_clocks_say() {
 
 #[test]
 fn single_hosts_run_in_turn_the_slowest_first() {
-    let told = [0.02, 0.02, 0.2, 0.02].map(|seconds| Load::new(seconds, 1 << 20, Vec::new()));
+    let told = [20.0, 20.0, 200.0, 20.0].map(|seconds| Load::new(seconds, 1 << 20, Vec::new()));
     let mut cells = vec![hosts(4)];
     cells.extend((0..4).map(|_| hosts(1)));
     cells.push(hosts(2));
@@ -202,7 +195,7 @@ fn single_hosts_run_in_turn_the_slowest_first() {
 fn a_host_that_fails_is_named_and_the_others_go_on() {
     for failing in 0..3 {
         for fails in [Fails::BeforeTheGate, Fails::Behind] {
-            let mut told: Vec<Load> = (0..3).map(|_| Load::new(0.002, 10, vec![5])).collect();
+            let mut told: Vec<Load> = (0..3).map(|_| Load::new(20.0, 10, vec![5])).collect();
             told[failing].fails = fails;
             let runs = run(told, &[hosts(3), hosts(3)]);
             let error = runs[0].as_ref().unwrap_err();
