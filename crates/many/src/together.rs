@@ -192,6 +192,8 @@ struct Seen {
     alone: Vec<u64>,
     /// The last rates of all together.
     together: Vec<f64>,
+    /// The last rate of each rank alone.
+    alone_rates: Vec<Option<f64>>,
     /// Runs with each number of hosts between one and all.
     some: u64,
 }
@@ -200,6 +202,7 @@ impl Seen {
     /// The ranks of the next run with so many hosts.
     fn next(&mut self, count: usize, all: usize) -> Vec<usize> {
         self.alone.resize(all, 0);
+        self.alone_rates.resize(all, None);
         if count >= all {
             return (0..all).collect();
         }
@@ -211,7 +214,11 @@ impl Seen {
             return ranks;
         }
         let mut order: Vec<usize> = (0..all).collect();
-        if self.together.len() == all {
+        let alone: Option<Vec<f64>> = self.alone_rates.iter().copied().collect();
+        if let Some(alone) = alone.filter(|alone| alone.len() == all) {
+            // Who is slow alone runs once more first, whatever it gets together.
+            order.sort_by(|left, right| alone[*left].total_cmp(&alone[*right]));
+        } else if self.together.len() == all {
             // The slowest first, then the fastest: what tells them apart.
             order.sort_by(|left, right| self.together[*left].total_cmp(&self.together[*right]));
             if let Some(fastest) = order.pop() {
@@ -430,9 +437,14 @@ impl<E: StartsTogether> Executor for Together<E> {
         let done = self.collect()?;
         cancel.check().map_err(MailError::from)?;
         let run = self.join(own, done)?;
+        let rate = |part: &experiment::record::HostPart| part.window_bytes_per_second;
         if run.hosts.len() == all {
-            let rate = |part: &experiment::record::HostPart| part.window_bytes_per_second;
             self.seen.together = run.hosts.iter().filter_map(rate).collect();
+        }
+        if let [host] = &run.hosts[..]
+            && let Some(known) = self.seen.alone_rates.get_mut(host.rank as usize)
+        {
+            *known = rate(host);
         }
         Ok(run)
     }
