@@ -148,6 +148,7 @@ fn tell_differences(job: &Job, arguments: &SetArgs) {
 
 fn failure(error: &SetError) -> Failure {
     let hint = match error {
+        SetError::Host { what, .. } if !what.starts_with("shard") => None,
         SetError::Mail(MailError::Stopped(_)) | SetError::Host { .. } => {
             Some("run the same command to go on: shards that are sealed stay")
         }

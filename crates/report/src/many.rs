@@ -56,10 +56,15 @@ fn first_line(verdict: &HostsVerdict, run: Option<&TogetherRun>) -> String {
             "what the hosts use is shared: a host gets {:.0} % of what it gets alone",
             share * 100.0
         )),
-        (Some(false), _) if found.is_empty() => {
-            found.push("no host is slow, and none takes from another".to_owned());
+        // How much they take from each other below what is called shared is not decided: the share
+        // says it.
+        (Some(false), Some(share)) => {
+            if found.is_empty() {
+                found.push("no host is slow".to_owned());
+            }
+            found
+                .push(format!("together a host gets {:.0} % of what it gets alone", share * 100.0));
         }
-        (Some(false), _) => found.push("nothing is shared".to_owned()),
         _ => {}
     }
     if found.is_empty() {

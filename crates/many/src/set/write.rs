@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use base::failures::with_causes;
 use flow::cancel::Cancel;
 
 use super::list::{options_text, planned};
@@ -102,10 +103,10 @@ pub fn back_up(
 ) -> Result<SetAnswer, SetError> {
     let begun = Instant::now();
     let folder = &request.options.folder;
-    let failed =
-        |why: std::io::Error| SetError::Folder { path: folder.clone(), why: why.to_string() };
-    fs::create_dir_all(folder).map_err(failed)?;
+    // Before anything is made: a refusal leaves nothing behind.
     check_places(request)?;
+    fs::create_dir_all(folder)
+        .map_err(|error| SetError::Folder { path: folder.clone(), why: with_causes(&error) })?;
     let (mut journal, found) = Journal::open(folder)?;
     let (mut state, list_seconds) = match found {
         Some(state) => {
@@ -194,16 +195,23 @@ fn answer(state: &State, folder: &Path) -> SetAnswer {
     }
 }
 
-/// Whether sources and shards lie apart: no source in another one, and the shards in none.
+/// Whether the sources are folders, none of them lies in another one, and the shards lie in none.
 fn check_places(request: &SetRequest) -> Result<(), SetError> {
-    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    for source in &request.sources {
+        let path = source.to_path();
+        let why = match fs::symlink_metadata(&path) {
+            Ok(status) if status.is_dir() => continue,
+            Ok(status) if status.is_symlink() => "it is a link: name the folder itself".to_owned(),
+            Ok(_) => "it is no folder".to_owned(),
+            Err(error) => with_causes(&error),
+        };
+        return Err(SetError::Folder { path, why });
+    }
     let folder = real(&request.options.folder);
     let sources: Vec<PathBuf> = request.sources.iter().map(|it| real(&it.to_path())).collect();
     for (place, source) in sources.iter().enumerate() {
-        let inside = sources
-            .iter()
-            .enumerate()
-            .find(|(other, it)| *other != place && it.starts_with(source));
+        let lies_in = |(other, it): &(usize, &PathBuf)| *other != place && it.starts_with(source);
+        let inside = sources.iter().enumerate().find(lies_in);
         if let Some((_, inside)) = inside {
             let why = format!("it lies in {}, which is a source, too", source.display());
             return Err(SetError::Folder { path: inside.clone(), why });
@@ -214,6 +222,16 @@ fn check_places(request: &SetRequest) -> Result<(), SetError> {
         }
     }
     Ok(())
+}
+
+/// A path without links, also where its end is not there yet.
+fn real(path: &Path) -> PathBuf {
+    for above in path.ancestors() {
+        if let (Ok(found), Ok(rest)) = (fs::canonicalize(above), path.strip_prefix(above)) {
+            return found.join(rest);
+        }
+    }
+    path.to_owned()
 }
 
 /// Shards without a journal are of a backup that nothing is known of.
